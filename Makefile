@@ -1,0 +1,56 @@
+# Everything works on a fresh clone: what is missing is installed into .venv first, and only when it has changed.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# -qq still shows errors. --no-compile: most modules of torch and its like are never imported, and compiling all of them
+# takes longer (45 s on two cores) than compiling, once, those that are.
+PIP := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check --constraint constraints.txt
+SOURCES := profiler loaders models
+SCENARIO ?= scenarios/ssd.yaml
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format types wheel clean
+
+help:                   ## what there is to make
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+.venv/bin/pip:
+	$(PYTHON) -m venv .venv
+
+# .venv/run: what a run needs. .venv/dev: what checks and tests need besides.
+.venv/run: pyproject.toml constraints.txt | .venv/bin/pip
+	@echo "installing stallscope with torch into .venv ..."
+	@$(PIP) --editable '.[torch]'
+	@touch $@
+
+.venv/dev: .venv/run
+	@echo "installing the development tools into .venv ..."
+	@$(PIP) --editable '.[torch,dev]'
+	@touch $@
+
+run: .venv/run          ## run a scenario and draw its report: SCENARIO=scenarios/ram.yaml
+	$(BIN)/python -m profiler run $(SCENARIO)
+
+test: .venv/dev         ## all tests that this machine can run; the others say what they need
+	$(BIN)/python -m pytest
+
+lint: .venv/dev         ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: .venv/dev       ## ruff: mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: .venv/dev        ## mypy --strict
+	$(BIN)/mypy
+
+wheel: .venv/dev        ## dist/*.whl, compared with the tree and used beside a user's own models/
+	rm -rf build dist
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist > /dev/null
+	$(BIN)/python -m pytest tests/test_wheel.py
+	@ls dist/*.whl
+
+clean:                  ## all that make has made
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find $(SOURCES) scenarios tests -name __pycache__ -type d -prune -exec rm -rf {} +
