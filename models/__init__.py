@@ -1,0 +1,1 @@
+"""Consumers of batches: one file (or package) a kind. They import nothing of the profiler's."""

@@ -1,0 +1,269 @@
+"""Run -> Result: what every number is. Pure arithmetic on recorded times; no clock, no file, no framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import stats
+from .attribution import Stages, stages
+from .events import STEP_PARTS, Kind
+from .intervals import Intervals, intersect, overlap, subtract, total
+from .result import Cost, Result, Stall, Storage, Throughput, Verdict
+from .run import Run
+from .timeline import Timeline, timeline
+
+MIN_STEADY_STEPS = 30
+"""Fewer say too little: a block bootstrap over them has no meaning."""
+STALL_THRESHOLD = 0.05
+"""Above it a run is input-bound. Five percent is where the published tools of the field call a stall worth acting on."""
+
+
+def measure(run: Run) -> Result:
+    """Every number of the contract. What was not recorded is None."""
+    line = timeline(run)
+    header, outcome = run.header, run.header.outcome
+    frame: dict[str, Any] = {
+        "name": header.name,
+        "command": header.command,
+        "scenario": header.scenario,
+        "complete": run.complete,
+        "environment": header.environment,
+        "identity": header.identity,
+        "device": header.device,
+        "source": header.source,
+        "loader": header.loader,
+        "sync_every_step": header.scenario.get("sync_every_step"),
+        "unreadable_samples": int(run.made["n_skipped"].sum()),
+    }
+    if outcome is not None:
+        frame |= {
+            "loss": None if outcome.loss is None else {"first": outcome.loss[0], "last": outcome.loss[1]},
+            "distinct_samples": outcome.distinct_samples,
+            "foreign_cpu_share": outcome.foreign_cpu_share,
+            "stopped_by": outcome.stopped_by,
+        }
+    if line is None:  # it ended before its first iter()
+        return Result(**frame, profiler_cost=Cost(records=0, dropped=0), verdict="too_short")
+    return _measured(run, line, frame)
+
+
+def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
+    wall, n_workers = max(1, line.end_ns), int(run.header.loader["n_workers"])
+    steady = Steady(run, line)
+    wait_stages = stages(line.wait, line.startup, line.made, n_workers)
+    return Result(
+        **frame,
+        **_device(line, wall, str(run.header.device.get("method")), n_workers),
+        steps=len(line.steps),
+        warmup_steps=steady.n_warmup,
+        epochs=len(line.epochs),
+        samples=int(line.steps.n_samples.sum()),
+        epochs_detail=_epochs(run, line),
+        before_loop_s=_before_loop_s(run),
+        wall_s=line.end_ns / 1e9,
+        startup_s=None if line.startup is None else total(line.startup) / 1e9,
+        harness_s=line.harness_ns / 1e9,
+        wall_by_part={
+            "wait": total(line.wait) / wall,
+            "step": total(line.step) / wall,
+            "outside_loop": total(line.outside) / wall,
+        },
+        throughput_samples_per_s=Throughput(
+            int(line.steps.n_samples.sum()) / wall * 1e9, steady.samples_per_s, steady.samples_per_s_ci95
+        ),
+        demand_samples_per_s=steady.demand,
+        capacity_samples_per_s=steady.capacity(n_workers),
+        headroom_max_speedup=steady.headroom,
+        step_time_ms=stats.spread_ms(steady.time_ns),
+        wait_ms=stats.spread_ms(steady.wait_ns),
+        input_wait_share=total(line.wait) / wall,
+        input_wait_by_stage=_shares(wait_stages, wall),
+        steady_input_stall=steady.stall,
+        step_by_part=dict.fromkeys(STEP_PARTS) | {"sync": total(line.sync) / wall},
+        storage=_storage(run),
+        workers=_workers(line.made),
+        profiler_cost=_cost(run, line, wall, n_workers),
+        verdict=steady.verdict,
+    )
+
+
+class Steady:
+    """The steps after the buffer that was filled before step 1 has been used up, worker start-up left out."""
+
+    def __init__(self, run: Run, line: Timeline) -> None:
+        loader, steps = run.header.loader, line.steps
+        n_workers, prefetch = int(loader["n_workers"]), int(loader["prefetch_batches"])
+        warmup = max(10, prefetch + n_workers)
+        first = steps.epoch == (line.epochs[0].number if line.epochs else 0)
+        warm = first & (np.cumsum(first) <= warmup)
+        self.n_warmup = int(warm.sum())
+        asked, got, ended = steps.asked[~warm], steps.got[~warm], steps.ended[~warm]
+        starting = np.zeros_like(asked) if line.startup is None else overlap(line.startup, asked, ended)
+        self.time_ns: NDArray[np.int64] = ended - asked - starting
+        self.wait_ns: NDArray[np.int64] = got - asked - starting
+        self.n_samples = steps.n_samples[~warm]
+        self.made = {
+            name: column[line.made["begin_ns"] >= (asked[0] if len(asked) else 0)] for name, column in line.made.items()
+        }
+        self._stall_ns = self._stalls(line, asked, ended)
+        self._period = max(1, n_workers)
+
+    @staticmethod
+    def _stalls(line: Timeline, asked: NDArray[np.int64], ended: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        if line.idle is None:
+            return None
+        stalled = intersect(line.idle, line.wait)
+        return overlap(stalled if line.startup is None else subtract(stalled, line.startup), asked, ended)
+
+    @property
+    def enough(self) -> bool:
+        return len(self.time_ns) >= MIN_STEADY_STEPS and int(self.time_ns.sum()) > 0
+
+    @property
+    def samples_per_s(self) -> float | None:
+        return float(self.n_samples.sum() / self.time_ns.sum() * 1e9) if self.time_ns.sum() > 0 else None
+
+    @property
+    def samples_per_s_ci95(self) -> tuple[float, float] | None:
+        if not self.enough:
+            return None
+        low, high = stats.ratio_ci95(self.n_samples, self.time_ns, self._period)
+        return low * 1e9, high * 1e9
+
+    @property
+    def stall(self) -> Stall | None:
+        return stats.stall(self._stall_ns, self.time_ns, self._period) if self.enough and self._stall_ns is not None else None
+
+    @property
+    def _unstalled_ns(self) -> int | None:
+        """Steady time had no batch ever been late; None below MIN_STEADY_STEPS, or if the device did nothing else than wait."""
+        if not self.enough or self._stall_ns is None:
+            return None
+        return int(self.time_ns.sum() - self._stall_ns.sum()) or None
+
+    @property
+    def demand(self) -> float | None:
+        return None if self._unstalled_ns is None else float(self.n_samples.sum() / self._unstalled_ns * 1e9)
+
+    @property
+    def headroom(self) -> float | None:
+        return None if self._unstalled_ns is None else float(self.time_ns.sum() / self._unstalled_ns)
+
+    def capacity(self, n_workers: int) -> float | None:
+        """n_workers x samples / time that workers were at it; without workers samples / wait."""
+        if not self.enough:
+            return None
+        active = int((self.made["end_ns"] - self.made["begin_ns"]).sum()) if n_workers else int(self.wait_ns.sum())
+        samples = int(self.made["n_items"].sum()) if n_workers else int(self.n_samples.sum())
+        return max(1, n_workers) * samples / active * 1e9 if active > 0 else None
+
+    @property
+    def verdict(self) -> Verdict:
+        if not self.enough:
+            return "too_short"
+        if self.stall is None:
+            return "not_measured"
+        low, high = self.stall.ci95
+        if low >= STALL_THRESHOLD:
+            return "input_bound"
+        return "not_input_bound" if high < STALL_THRESHOLD else "borderline"
+
+
+def _device(line: Timeline, wall: int, method: str, n_workers: int) -> dict[str, Any]:
+    """Busy, idle, and the causes of idle: each idle instant takes the first that holds, so that they sum to it."""
+    if line.idle is None:
+        return {}
+    stalled = intersect(line.idle, line.wait)
+    return {
+        "device_busy_share": 1 - total(line.idle) / wall,
+        "device_idle_share": total(line.idle) / wall,
+        "idle_by_cause": _shares(_causes(line, line.idle, method), wall),
+        "input_stall_share": total(stalled) / wall,
+        "input_stall_by_stage": _shares(stages(stalled, line.startup, line.made, n_workers), wall),
+    }
+
+
+def _causes(line: Timeline, idle: Intervals, method: str) -> Stages:
+    """What can be told apart depends on how the device is watched: its own clock knows copies; a CPU has none; events inside
+    a step see neither copies' gaps nor launches."""
+    asked: list[tuple[str, Intervals | None]] = [("outside_loop", line.outside), ("input", line.wait)]
+    asked += [("copy", line.copy if method == "clock" else None), ("sync", line.sync if method != "model_step" else None)]
+    asked += [("host", line.step if method != "events" else None)]
+    causes: Stages = {}
+    for cause, when in asked:
+        causes[cause] = None if when is None else float(total(intersect(idle, when)))
+        idle = idle if when is None else subtract(idle, when)
+    return causes | {"unexplained": float(total(idle))}
+
+
+def _shares(ns: Mapping[str, float | None], wall_ns: int) -> Stages:
+    return {name: None if value is None else value / wall_ns for name, value in ns.items()}
+
+
+def _before_loop_s(run: Run) -> float | None:
+    started, first_iter = run.header.process_start_ns, int(run.of(Kind.ITER)["start_ns"][0])
+    return None if started is None else (first_iter - started) / 1e9
+
+
+def _epochs(run: Run, line: Timeline) -> list[dict[str, Any]]:
+    detail = []
+    for i, epoch in enumerate(line.epochs):
+        mine = (line.made["begin_ns"] >= epoch.start_ns) & (line.made["begin_ns"] < epoch.end_ns)
+        waits = (line.steps.got - line.steps.asked)[line.steps.epoch == epoch.number]
+        residents = run.header.resident_shares
+        detail.append(
+            {
+                "wall_s": (epoch.end_ns - epoch.start_ns) / 1e9,
+                "first_wait_ms": float(waits[0]) / 1e6 if len(waits) else None,
+                "bytes_asked": _sum(line.made["bytes_asked"][mine]),
+                "bytes_from_device": _sum(line.made["bytes_from_device"][mine]),
+                "resident_share_before": residents[i] if i < len(residents) else None,
+            }
+        )
+    return detail
+
+
+def _sum(counts: NDArray[np.int64]) -> int | None:
+    """The sum; None where nothing was recorded or an entry was not measured (-1)."""
+    return None if len(counts) == 0 or bool((counts < 0).any()) else int(counts.sum())
+
+
+def _storage(run: Run) -> Storage:
+    if run.header.source.get("medium") == "synthetic":  # no storage beneath, so none of its numbers mean anything
+        return Storage()
+    asked, fetched = _sum(run.made["bytes_asked"]), _sum(run.made["bytes_from_device"])
+    cached = None if not asked or fetched is None else min(1.0, max(0.0, 1 - fetched / asked))
+    return Storage(asked, fetched, cached, _sum(run.made["n_items"]), bool(run.header.source.get("emulated")))
+
+
+def _workers(made: dict[str, NDArray[np.int64]]) -> list[dict[str, Any]] | None:
+    """One entry a thread or process that made batches. Shares are of its own active time and sum to 1."""
+    if len(made["pid"]) == 0:
+        return None
+    out = []
+    makers = made["pid"] << 32 | made["thread_id"]
+    for maker in np.unique(makers).tolist():
+        mine = {name: column[makers == maker] for name, column in made.items()}
+        pid, thread_id = divmod(maker, 1 << 32)
+        active = max(1, int((mine["end_ns"] - mine["begin_ns"]).sum()))
+        collate = int((mine["end_ns"] - mine["items_ns"]).sum())
+        cpu, runq = int(mine["items_cpu_ns"].sum()), _sum(mine["items_runq_ns"])
+        shares = {"cpu": cpu / active, "runq": None if runq is None else runq / active, "collate": collate / active}
+        shares["blocked"] = max(0.0, 1 - sum(share or 0.0 for share in shares.values()))
+        counts = {"batches": len(mine["pid"]), "items": int(mine["n_items"].sum()), "active_s": active / 1e9}
+        out.append({"pid": pid, "thread_id": thread_id, **counts, "shares": shares})
+    return out
+
+
+def _cost(run: Run, line: Timeline, wall: int, n_workers: int) -> Cost:
+    records = len(run.spans["kind"]) + len(run.made["pid"])
+    outcome = run.header.outcome
+    if outcome is None or outcome.us_per_step_main is None:
+        return Cost(records, 0 if outcome is None else outcome.dropped)
+    per_step_us = outcome.us_per_step_main + (0.0 if n_workers else outcome.us_per_batch_maker or 0.0)
+    share = per_step_us * 1e3 * len(line.steps) / wall
+    return Cost(records, outcome.dropped, outcome.us_per_step_main, outcome.us_per_batch_maker, share)

@@ -1,0 +1,92 @@
+"""The waist: what was measured, and nothing that was computed from it. Recording ends here; every report begins here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .events import Kind, Made, Row
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is only known when the loop has ended."""
+
+    complete: bool
+    """The loop ended by itself and everything recorded was written."""
+    stopped_by: str | None = None
+    """What ended it otherwise, in words: the signal or the error."""
+    loss: tuple[float | None, float | None] | None = None
+    """Mean training loss over the first and over the last (at most ten) steps; an entry is null if it is not a number."""
+    distinct_samples: int | None = None
+    """Different samples delivered in the epoch that delivered most."""
+    foreign_cpu_share: float | None = None
+    """CPU that processes outside this one's tree took of the usable cores, 0..1, between first iter() and end."""
+    us_per_step_main: float | None = None
+    """Direct cost of recording one empty step, calibrated on this machine right after the run."""
+    us_per_batch_maker: float | None = None
+    """Direct cost of recording the making of one batch, in the thread or process that makes it; calibrated likewise."""
+    dropped: int = 0
+    """Records that were lost because they could not be written."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """How many rows each events file holds: fewer mean that it was cut short."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """Everything about a run but its events. Only JSON values, so that it can be read on any machine, a year later."""
+
+    name: str
+    command: Sequence[str]
+    """The command line that made the run."""
+    scenario: Mapping[str, Any]
+    """Effective settings, every default filled in, durations and sizes in the units of their suffix."""
+    environment: Mapping[str, Any]
+    identity: Mapping[str, Any]
+    """global_rank, local_rank, world_size, host."""
+    device: Mapping[str, Any]
+    """kind, name, simulated, method: what computes, and how its busy time is known."""
+    source: Mapping[str, Any]
+    """What the source says of itself: medium, emulated, cold, the disk beneath with its measured speed."""
+    loader: Mapping[str, Any]
+    """n_workers (0: the consumer makes the batches) and prefetch_batches (batches that may be ahead of the consumer)."""
+    clock: Mapping[str, int]
+    """One instant on both clocks, `perf_counter_ns` and `time_ns`: turns recorded times into dates."""
+    process_start_ns: int | None
+    """When the trainer process started, on the clock of the events."""
+    resident_shares: Sequence[float | None] = field(default_factory=list)
+    """Per epoch: the share of the source's bytes in the page cache right before its first batch. null: cannot be told."""
+    outcome: Outcome | None = None
+    """null while the run goes on, or if it was killed."""
+
+
+def columns(kind: type[Row] | type[Made], rows: Sequence[Sequence[int]] = ()) -> dict[str, NDArray[np.int64]]:
+    """Rows as one int64 array a field."""
+    table = np.array(rows, dtype=np.int64).reshape(-1, len(kind._fields))
+    return {name: table[:, i] for i, name in enumerate(kind._fields)}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process's measured run. `spans` has the columns of `events.Row`, `made` those of `events.Made`; times are in ns."""
+
+    header: Header
+    spans: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Row))
+    made: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Made))
+    truncated: bool = False
+    """The files end in the middle of a record: what stood before was kept."""
+
+    @property
+    def complete(self) -> bool:
+        return self.header.outcome is not None and self.header.outcome.complete and not self.truncated
+
+    def of(self, kind: Kind) -> dict[str, NDArray[np.int64]]:
+        """The spans of one kind, in the order in which they were recorded."""
+        chosen = self.spans["kind"] == kind
+        return {name: column[chosen] for name, column in self.spans.items()}

@@ -1,0 +1,164 @@
+"""A Run laid out on one clock: the window, its steps, and sets of time. The profiler's own work between epochs is cut out.
+
+The window runs from the first iter() to the end of the next() that ended the last epoch; after a break to the end of the last
+step, which is given the median length; and to the end of the device's last work, if that is later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .events import Kind
+from .intervals import EMPTY, Intervals, Times, complement, cut, intersect, subtract, total, union
+from .run import Run
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One entry a step, in order. Nanoseconds on the cut clock, 0 at the first iter()."""
+
+    epoch: NDArray[np.int64]
+    asked: Times
+    """next() was called."""
+    got: Times
+    """It returned."""
+    ended: Times
+    """The next batch was asked for."""
+    n_samples: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over a loader."""
+
+    number: int
+    start_ns: int
+    iterated_ns: int
+    """iter() had returned."""
+    end_ns: int
+    """Its last next() ended, or its last step after a break."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Where the host and the device were. `wait`, `step` and `outside` share out [0, end_ns) with no hole and no overlap."""
+
+    end_ns: int
+    harness_ns: int
+    steps: Steps
+    epochs: tuple[Epoch, ...]
+    wait: Intervals
+    step: Intervals
+    outside: Intervals
+    sync: Intervals
+    busy: Intervals | None
+    """Device computing; None: not measured."""
+    copy: Intervals
+    startup: Intervals | None
+    """Part of `wait`: iter(), and of each first next() what passed before a first item was begun. None: not measured."""
+    made: dict[str, NDArray[np.int64]]
+    """The run's `made` columns with their times on the cut clock."""
+
+    @property
+    def idle(self) -> Intervals | None:
+        return None if self.busy is None else complement(self.busy, 0, self.end_ns)
+
+
+def timeline(run: Run) -> Timeline | None:
+    """Lays the run out; None where no iter() was recorded."""
+    if len(run.of(Kind.ITER)["start_ns"]) == 0:
+        return None
+    zero = int(run.of(Kind.ITER)["start_ns"][0])
+    harness = union(_pairs(run.of(Kind.HARNESS)))
+    harness = intersect(harness, union([[zero, max(zero, int(run.spans["end_ns"].max()))]]))
+    spans = _shifted(run.spans, ("start_ns", "end_ns"), zero, harness)
+    made = _shifted(run.made, ("begin_ns", "items_ns", "end_ns"), zero, harness)
+
+    by_kind = {kind: {name: column[spans["kind"] == kind] for name, column in spans.items()} for kind in Kind}
+    steps, epochs = _steps(by_kind)
+    busy, copy = union(_pairs(by_kind[Kind.BUSY])), union(_pairs(by_kind[Kind.COPY]))
+    host_end = max([epoch.end_ns for epoch in epochs])
+    end = max([host_end, *busy[-1:, 1].tolist(), *copy[-1:, 1].tolist()])
+
+    wait = union(np.concatenate([_iterations(epochs, steps), _pairs(by_kind[Kind.WAIT]), _pairs(by_kind[Kind.END])]))
+    tail = [[host_end, end]]  # the host is through, the device still works: part of the last steps
+    step = subtract(union(np.concatenate([np.column_stack((steps.got, steps.ended)), tail])), wait)
+    return Timeline(
+        end_ns=end,
+        harness_ns=total(harness),
+        steps=steps,
+        epochs=epochs,
+        wait=wait,
+        step=step,
+        outside=complement(union(np.concatenate((wait, step))), 0, end),
+        sync=union(_pairs(by_kind[Kind.SYNC])),
+        busy=busy if run.header.device.get("method") else None,
+        copy=copy,
+        startup=_startup(epochs, steps, made) if len(made["begin_ns"]) else None,
+        made=made,
+    )
+
+
+def _pairs(spans: dict[str, NDArray[np.int64]]) -> Intervals:
+    return np.column_stack((spans["start_ns"], spans["end_ns"]))
+
+
+def _shifted(table: object, times: tuple[str, ...], zero: int, harness: Intervals) -> dict[str, NDArray[np.int64]]:
+    columns: dict[str, NDArray[np.int64]] = dict(table)  # type: ignore[call-overload]
+    origin = int(cut(zero, harness))
+    return columns | {name: cut(columns[name], harness) - origin for name in times}
+
+
+def _steps(by_kind: dict[Kind, dict[str, NDArray[np.int64]]]) -> tuple[Steps, tuple[Epoch, ...]]:
+    """Steps end where the next batch is asked for; the last one before a break is given the median length of the others."""
+    wait, end, iters = by_kind[Kind.WAIT], by_kind[Kind.END], by_kind[Kind.ITER]
+    asks = np.concatenate((wait["start_ns"], end["start_ns"]))
+    ask_epochs = np.concatenate((wait["epoch"], end["epoch"]))
+    raised = np.arange(len(asks)) >= len(wait["start_ns"])
+    order = np.lexsort((raised, asks, ask_epochs))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    following = order[np.minimum(rank[~raised] + 1, len(order) - 1)]
+    known = (rank[~raised] + 1 < len(order)) & (ask_epochs[following] == wait["epoch"])
+    ended = np.where(known, asks[following], wait["end_ns"])
+    lengths = ended[known] - wait["end_ns"][known]
+    ended[~known] += int(np.median(lengths)) if len(lengths) else 0
+    next_iter = np.searchsorted(iters["start_ns"], wait["end_ns"], side="left")
+    bounded = next_iter < len(iters["start_ns"])
+    ended[bounded] = np.minimum(ended[bounded], iters["start_ns"][next_iter[bounded]])
+
+    epochs = []
+    for number, start, iterated in zip(iters["epoch"], iters["start_ns"], iters["end_ns"], strict=True):
+        ends = [*ended[wait["epoch"] == number][-1:], *end["end_ns"][end["epoch"] == number]]
+        epochs.append(Epoch(int(number), int(start), int(iterated), int(max([iterated, *ends]))))
+    return Steps(wait["epoch"], wait["start_ns"], wait["end_ns"], ended, wait["n_samples"]), tuple(epochs)
+
+
+def _first(epoch: Epoch, steps: Steps, column: Times) -> int | None:
+    """The first step's entry of an epoch."""
+    found = column[steps.epoch == epoch.number]
+    return int(found[0]) if len(found) else None
+
+
+def _iterations(epochs: tuple[Epoch, ...], steps: Steps) -> Intervals:
+    """iter(), up to the first next(): the moment between the two belongs to the wait as well."""
+    pairs = [(e.start_ns, max(e.iterated_ns, _first(e, steps, steps.asked) or 0)) for e in epochs]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _startup(epochs: tuple[Epoch, ...], steps: Steps, made: dict[str, NDArray[np.int64]]) -> Intervals:
+    begins = np.sort(made["begin_ns"])
+    pairs = []
+    for epoch in epochs:
+        i = int(np.searchsorted(begins, epoch.start_ns))
+        begun = int(begins[i]) if i < len(begins) else epoch.iterated_ns
+        got = _first(epoch, steps, steps.got)
+        end = max(epoch.iterated_ns, begun)
+        pairs.append((epoch.start_ns, min(end, got) if got is not None else min(end, epoch.end_ns)))
+    return union(pairs) if pairs else EMPTY
