@@ -1,0 +1,1 @@
+"""Places that samples come from, one file each."""

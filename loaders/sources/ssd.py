@@ -1,0 +1,54 @@
+"""JPEG files on a local disk, read cold: each epoch starts with none of them in the page cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from . import _disk
+from ._files import JpegFiles, Progress, clean, evict, resident_share, sample_folders, write_missing
+
+__all__ = ["build", "clean", "sample_folders"]  # the latter two are what `stallscope clean` calls
+
+
+def build(cache_dir: Path, *, samples: int = 1200, image: int = 64, path: str | None = None, cold: bool = True) -> Ssd:
+    """JPEG files in `path` (an empty folder, or one of ours), else in the cache. cold: evicted before each epoch."""
+    folder = Path(path).expanduser().absolute() if path is not None else cache_dir / "jpeg-v1"
+    file_system = _disk.identify(folder)["file_system"]
+    if cold and file_system in ("tmpfs", "ramfs"):
+        raise ValueError(f"cold: {folder} lies in memory ({file_system}): give a path on a disk or set cold: false")
+    return Ssd(folder, samples, image, cold)
+
+
+class Ssd(JpegFiles):
+    """Sample files that are read from the disk they lie on, whatever disk that is: `describe` says."""
+
+    def __init__(self, folder: Path, samples: int, image: int, cold: bool) -> None:
+        super().__init__(folder, samples, image)
+        self.cold = cold
+        self._total_bytes: int | None = None
+        self._disk = _disk.identify(folder) | _disk.NOT_MEASURED
+
+    def prepare(self, progress: Progress) -> None:
+        self._total_bytes = write_missing(self.folder, self.samples, progress)
+        self._disk |= _disk.measure(self.names())
+
+    def start_epoch(self) -> float | None:
+        names = self.names()
+        if self.cold:
+            evict(names)
+        return resident_share(names)
+
+    def describe(self) -> dict[str, Any]:
+        size = f", {self._total_bytes / 1e6:,.0f} MB" if self._total_bytes else ""
+        how = "read cold" if self.cold else "read through the page cache"
+        return {
+            "medium": "disk",
+            "emulated": False,
+            "cold": self.cold,
+            "label": f"{self.samples:,} JPEG files{size}, on {_disk.label(self._disk)}, {how}",
+            "samples": self.samples,
+            "bytes": self._total_bytes,
+            "folder": str(self.folder),
+            "disk": self._disk,
+        }

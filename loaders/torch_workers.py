@@ -1,0 +1,98 @@
+"""torch DataLoader: worker processes read, decode and collate ahead of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from torch.utils.data import DataLoader, default_collate
+
+from ._batch import Batch, OnError, Probe, Sample, Source, make_samples
+
+
+def build(
+    source: Source,
+    probe: Probe,
+    on_error: OnError,
+    *,
+    num_workers: int = 0,
+    prefetch_factor: int | None = None,
+    pin_memory: bool = False,
+    persistent_workers: bool = False,
+    multiprocessing_context: Literal["fork", "spawn", "forkserver"] | None = None,
+    in_order: bool = True,
+    timeout_ns: int = 0,
+) -> TorchWorkers:
+    """Takes DataLoader's own options under their own names. What it refuses, DataLoader refuses, in DataLoader's words."""
+    batches = _Batches()
+    loader = DataLoader(
+        _Samples(source, probe, on_error),
+        batch_sampler=batches,
+        collate_fn=_Collate(probe),
+        num_workers=num_workers,
+        prefetch_factor=prefetch_factor,
+        pin_memory=pin_memory,
+        persistent_workers=persistent_workers,
+        multiprocessing_context=multiprocessing_context,
+        in_order=in_order,
+        timeout=timeout_ns / 1e9,
+    )
+    return TorchWorkers(loader, batches)
+
+
+class TorchWorkers:
+    def __init__(self, loader: DataLoader[Batch], batches: _Batches) -> None:
+        self._loader: DataLoader[Batch] | None = loader
+        self._batches = batches
+        self.n_workers = loader.num_workers
+        self.prefetch_batches = loader.num_workers * (loader.prefetch_factor or 0)
+
+    def epoch(self, batches: Sequence[Sequence[int]]) -> DataLoader[Batch]:
+        """The DataLoader itself: its iter() is where workers start, and must be seen to happen."""
+        assert self._loader is not None, "closed"
+        self._batches.of_epoch = batches
+        return self._loader
+
+    def close(self) -> None:
+        self._loader = None  # persistent workers end with it
+
+
+class _Batches:
+    """A batch sampler that is told its batches: one DataLoader, and so one set of persistent workers, serves every epoch."""
+
+    of_epoch: Sequence[Sequence[int]] = ()
+
+    def __iter__(self) -> Iterator[Sequence[int]]:
+        return iter(self.of_epoch)
+
+    def __len__(self) -> int:
+        return len(self.of_epoch)
+
+
+class _Samples:
+    """A map-style dataset. `__getitems__` is DataLoader's own hook for a batch at once."""
+
+    def __init__(self, source: Source, probe: Probe, on_error: OnError) -> None:
+        self._source, self._probe, self._on_error = source, probe, on_error
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
+        return make_samples(self._source, indices, self._probe, self._on_error)
+
+
+class _Collate:
+    """DataLoader's own collating, then the mark that the batch is made."""
+
+    def __init__(self, probe: Probe) -> None:
+        self._probe = probe
+
+    def __call__(self, samples: list[Sample]) -> Batch:
+        columns: list[Any] = default_collate(samples)
+        batch = Batch(*columns)
+        self._probe.end()
+        return batch

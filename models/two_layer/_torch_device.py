@@ -1,0 +1,162 @@
+"""When a torch device was busy: the host's clock on a CPU, events on CUDA streams. Nothing but `sync` waits for the device."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+Span = tuple[str, int, int, int]
+
+
+def choose(device: str) -> CpuDevice | CudaDevice:
+    """auto: cuda, else mps, else cpu. Raises ValueError for a device that is not there."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if device == "auto":
+        device = next(kind for kind, available in there.items() if available)
+    if not there.get(device):
+        available = ", ".join(kind for kind, yes in there.items() if yes)
+        raise ValueError(f"device: this torch sees no {device} here. Available: {available}, and --device simulated")
+    devices: dict[str, type[CpuDevice] | type[CudaDevice]] = {"cuda": CudaDevice, "mps": MpsDevice, "cpu": CpuDevice}
+    return devices[device]()
+
+
+class CpuDevice:
+    """The model's step on the host is the device's busy time; it competes with the loader for cores. Nothing is copied."""
+
+    def __init__(self) -> None:
+        self.torch_device = torch.device("cpu")
+        name = f"cpu ({torch.get_num_threads()} threads)"
+        self.facts = {"kind": "cpu", "name": name, "simulated": False, "method": "model_step"}
+        self.busy_ns: int | None = 0
+        self._started = self._steps = 0
+        self._spans: list[Span] = []
+
+    @contextmanager
+    def copying(self) -> Iterator[None]:
+        self._started = time.perf_counter_ns()
+        yield
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        yield
+        ended = time.perf_counter_ns()
+        self._spans.append(("busy", self._steps, self._started, ended))
+        self.busy_ns = (self.busy_ns or 0) + ended - self._started
+        self._steps += 1
+
+    def put(self, array: Any) -> torch.Tensor:
+        return torch.as_tensor(array)
+
+    def sync(self) -> None:
+        """Nothing runs behind the host's back."""
+
+    def drain(self) -> Sequence[Span]:
+        spans, self._spans = self._spans, []
+        return spans
+
+
+class MpsDevice(CpuDevice):
+    """Apple's GPU. Its busy time is not measured: launches return early, and waiting for each would change the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.torch_device = torch.device("mps")
+        self.facts = {"kind": "mps", "name": "mps", "simulated": False, "method": None}
+        self.busy_ns = None
+
+    def put(self, array: Any) -> torch.Tensor:
+        return torch.as_tensor(array).to(self.torch_device)
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        yield
+
+    def sync(self) -> None:
+        torch.mps.synchronize()
+
+
+class CudaDevice:
+    """Batches are copied on a stream of their own; four events a step tell when copy and compute began and ended.
+
+    Events cost a few microseconds and wait for nothing; they are read when they have happened. Gaps inside a step count as
+    busy: this is an upper bound of busy time. Event times are counted from an anchor, an event whose host time is known
+    within `alignment_error_ns` (the shortest of several record-and-wait round trips, made before the loop).
+    """
+
+    def __init__(self) -> None:
+        self.torch_device = torch.device("cuda", torch.cuda.current_device())
+        self._copies = torch.cuda.Stream()
+        self._steps = 0
+        self._copy_started: torch.cuda.Event | None = None
+        self._copied: torch.cuda.Event | None = None
+        self._pending: deque[tuple[str, int, torch.cuda.Event, torch.cuda.Event]] = deque()
+        self._anchor, self._anchor_ns, error_ns = _align()
+        self.busy_ns: int | None = None
+        name = torch.cuda.get_device_name(self.torch_device)
+        self.facts = {"kind": "cuda", "name": name, "simulated": False, "method": "events", "alignment_error_ns": error_ns}
+
+    @contextmanager
+    def copying(self) -> Iterator[None]:
+        started, ended = _event(), _event()
+        with torch.cuda.stream(self._copies):
+            started.record()
+            yield
+            ended.record()
+        torch.cuda.current_stream().wait_event(ended)
+        self._pending.append(("copy", self._steps, started, ended))
+
+    def put(self, array: Any) -> torch.Tensor:
+        """Overlaps the host only if the batch lies in pinned memory: else the call returns when the copy is done."""
+        tensor = torch.as_tensor(array).to(self.torch_device, non_blocking=True)
+        tensor.record_stream(torch.cuda.default_stream(self.torch_device))
+        return tensor
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        started, ended = _event(), _event()
+        started.record()
+        yield
+        ended.record()
+        self._pending.append(("busy", self._steps, started, ended))
+        self._steps += 1
+
+    def sync(self) -> None:
+        torch.cuda.synchronize(self.torch_device)
+
+    def drain(self) -> Sequence[Span]:
+        """Spans whose end has happened. The last is the next anchor: CUDA gives float32 milliseconds, exact only nearby."""
+        spans: list[Span] = []
+        while self._pending and self._pending[0][3].query():
+            what, step, started, ended = self._pending.popleft()
+            start_ns, end_ns = self._host_ns(started), self._host_ns(ended)
+            spans.append((what, step, start_ns, end_ns))
+            self._anchor, self._anchor_ns = ended, end_ns
+        return spans
+
+    def _host_ns(self, event: torch.cuda.Event) -> int:
+        return int(self._anchor_ns + round(self._anchor.elapsed_time(event) * 1e6))
+
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)
+
+
+def _align(trips: int = 20) -> tuple[torch.cuda.Event, int, int]:
+    """An event, the host time at which it happened, and how wrong that can be: half the shortest round trip."""
+    best: tuple[int, torch.cuda.Event, int] | None = None
+    for _ in range(trips):
+        torch.cuda.synchronize()
+        event = _event()
+        asked = time.perf_counter_ns()
+        event.record()
+        event.synchronize()
+        trip = time.perf_counter_ns() - asked
+        if best is None or trip < best[0]:
+            best = trip, event, asked + trip // 2
+    assert best is not None
+    return best[1], best[2], best[0] // 2

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from loaders._batch import Batch
+from models import two_layer
+
+pytest.importorskip("torch", reason="two_layer in PyTorch needs torch: pip install 'stallscope[torch]'")
+
+
+def batch(n=32, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    x = np.clip(rng.normal(60 + 60 * y[:, None, None, None], 20, (n, 8, 8, 3)), 0, 255).astype(np.uint8)
+    return Batch(np.arange(n), x, y)
+
+
+def build(**options):
+    return two_layer.build((8, 8, 3), 3, "cpu", 0, **({"hidden": 32} | options))
+
+
+def test_it_learns():
+    model = build()
+    for i in range(60):
+        model.step(batch(seed=i))
+    first, last = model.losses()
+    assert last < 0.5 * first
+
+
+def test_the_same_seed_gives_the_same_losses():
+    losses = []
+    for _ in range(2):
+        model = build()
+        for i in range(5):
+            model.step(batch(seed=i))
+        losses.append(model.losses())
+    assert losses[0] == losses[1]
+
+
+def test_on_a_cpu_each_step_is_one_busy_span():
+    model = build()
+    for i in range(3):
+        model.step(batch(seed=i))
+    spans = model.drain()
+    assert [(what, step) for what, step, _, _ in spans] == [("busy", 0), ("busy", 1), ("busy", 2)]
+    assert sum(end - start for _, _, start, end in spans) == model.busy_ns()
+    assert model.drain() == []
+    assert model.device["kind"] == "cpu"
+
+
+def test_a_batch_of_any_length_is_a_step():
+    model = build()
+    model.step(batch(1))
+    model.step(batch(7))
+    assert len(model.drain()) == 2
+
+
+def test_no_step_no_loss():
+    assert build().losses() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"implementation": "jax"}, r"implementation: no implementation 'jax'. It can be: torch_nn"),
+        ({"hidden": 0}, "hidden=0: must be"),
+    ],
+)
+def test_values_that_it_cannot_take_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        build(**options)
+
+
+def test_a_device_that_is_not_there_is_named():
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    with pytest.raises(ValueError, match=r"device: this torch sees no cuda here. Available: .*cpu"):
+        two_layer.build((8, 8, 3), 3, "cuda", 0)
