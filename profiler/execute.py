@@ -1,0 +1,174 @@
+"""The loop: the only place where a batch is taken from a loader and given to a model."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import environment, probe, ranks, registry, watch
+from .contracts import Loader, Model, Source
+from .environment import CpuReading
+from .run import Header, Outcome
+from .runfile import RunWriter
+from .scenario import Scenario, settings
+from .watch import Watch
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Parts:
+    source: Source
+    loader: Loader
+    model: Model
+
+
+def prepare(scenario: Scenario, cache_dir: Path, progress: Progress) -> Source:
+    """The scenario's source with its samples ready. May take long the first time: files are written."""
+    source: Source = registry.build("source", scenario.source.kind, cache_dir, **scenario.source.options)
+    source.prepare(progress)
+    return source
+
+
+def execute(
+    scenario: Scenario,
+    source: Source,
+    folder: Path,
+    command: Sequence[str],
+    device: str,
+    live: Callable[[Watch, Model], AbstractContextManager[object]],
+) -> BaseException | None:
+    """Measures one run of the scenario into `folder`. Returns what ended it early, None if it ended by itself.
+
+    live: shows progress while the loop runs. Raises UserError for what is refused before anything is measured.
+    """
+    making = Path(os.path.abspath(folder)) / "making"
+    parts = _build(scenario, source, making, device)
+    writer = RunWriter(folder)
+    stamps = Watch(writer.write, parts.model.drain)
+    delivered = Delivered(len(source))
+    ended_by: BaseException | None = None
+    try:
+        writer.begin(_header(scenario, parts, command))
+        before = environment.read_cpu(stamps.clock)
+        with live(stamps, parts.model):
+            train(scenario, parts, stamps, delivered, writer.note)
+        parts.model.sync()
+    except (Exception, KeyboardInterrupt) as error:
+        ended_by = error
+    try:
+        after = environment.read_cpu(stamps.clock)
+        parts.loader.close()
+        stamps.flush()
+        writer.end(_outcome(parts, delivered, (before, after), ended_by))
+    except OSError as error:  # a full disk: what was written before stays readable
+        writer.abandon()
+        ended_by = ended_by or error
+    return ended_by
+
+
+def train(scenario: Scenario, parts: Parts, stamps: Watch, delivered: Delivered, note: Callable[..., None]) -> None:
+    """Take a batch, give it to the model, until the scenario's end."""
+    residents: list[float | None] = []
+    for epoch in itertools.count() if scenario.epochs is None else range(scenario.epochs):
+        with stamps.aside():
+            residents.append(parts.source.start_epoch())
+            if residents[-1] is not None:
+                note(resident_shares=list(residents))
+            delivered.next_epoch()
+            batches = index_batches(len(parts.source), scenario.batch_size, scenario.seed, epoch)
+        for batch in stamps.batches(parts.loader.epoch(batches), lambda batch: len(batch.index)):
+            parts.model.step(batch)
+            if scenario.sync_every_step:
+                stamps.sync(parts.model.sync)
+            delivered.add(batch.index)
+            if _is_over(scenario, stamps):
+                return
+
+
+def _is_over(scenario: Scenario, stamps: Watch) -> bool:
+    """Whether the asked-for steps or duration are reached; epochs end by themselves."""
+    if scenario.steps is not None:
+        return stamps.steps >= scenario.steps
+    return scenario.duration_ns is not None and stamps.elapsed_ns >= scenario.duration_ns
+
+
+def index_batches(n_samples: int, batch_size: int, seed: int, epoch: int) -> list[list[int]]:
+    """The epoch's batches, the same for every loader: all samples once in a seeded order, the last batch as long as it gets."""
+    order: list[int] = np.random.default_rng([seed, epoch]).permutation(n_samples).tolist()
+    return [order[i : i + batch_size] for i in range(0, n_samples, batch_size)]
+
+
+class Delivered:
+    """Which samples reached the model: two loaders, or two workers, that deliver the same ones look fast and teach nothing."""
+
+    def __init__(self, n_samples: int) -> None:
+        self._seen: NDArray[np.bool_] = np.zeros(n_samples, dtype=np.bool_)
+        self._most = 0
+
+    def next_epoch(self) -> None:
+        self._most = self.distinct
+        self._seen[:] = False
+
+    def add(self, index: Any) -> None:
+        self._seen[np.asarray(index)] = True
+
+    @property
+    def distinct(self) -> int:
+        """Of the epoch that delivered most."""
+        return max(self._most, int(self._seen.sum()))
+
+
+def _build(scenario: Scenario, source: Source, making: Path, device: str) -> Parts:
+    model = registry.build(
+        "model", scenario.model.kind, source.sample_shape, source.n_classes, device, scenario.seed, **scenario.model.options
+    )
+    loader = registry.build(
+        "loader", scenario.loader.kind, source, probe.Probe(making), scenario.on_error, **scenario.loader.options
+    )
+    return Parts(source, loader, model)
+
+
+def _header(scenario: Scenario, parts: Parts, command: Sequence[str]) -> Header:
+    return Header(
+        name=scenario.name,
+        command=list(command),
+        scenario=settings(scenario),
+        environment=environment.describe(),
+        identity=ranks.identity(os.environ),
+        device=dict(parts.model.device),
+        source=dict(parts.source.describe()),
+        loader={"n_workers": parts.loader.n_workers, "prefetch_batches": parts.loader.prefetch_batches},
+        clock={"perf_counter_ns": time.perf_counter_ns(), "time_ns": time.time_ns()},
+        process_start_ns=environment.process_start_ns(),
+    )
+
+
+def _outcome(
+    parts: Parts, delivered: Delivered, cpu: tuple[CpuReading | None, CpuReading | None], ended_by: BaseException | None
+) -> Outcome:
+    losses = parts.model.losses()
+    cores = environment.usable_cores(len(environment.affinity_cores() or ()) or None, environment.quota_cores())
+    return Outcome(
+        complete=ended_by is None,
+        stopped_by=None if ended_by is None else f"{type(ended_by).__name__}: {ended_by}".removesuffix(": "),
+        loss=None if losses is None else (_finite(losses[0]), _finite(losses[1])),
+        distinct_samples=delivered.distinct,
+        foreign_cpu_share=environment.foreign_cpu_share(*cpu, cores),
+        us_per_step_main=watch.us_per_step(),
+        us_per_batch_maker=probe.us_per_batch(),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

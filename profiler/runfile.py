@@ -1,0 +1,208 @@
+"""Run <-> disk: one directory a run, written once and never changed again.
+
+    run.json            the header: schema first, then what was run, on what, and (when the loop has ended) how it ended
+    events.spans.arrow  the trainer's and the device's spans   (Arrow IPC stream, a record batch a thousand rows)
+    events.made.arrow   what each batch cost where it was made (the same, packed when the loop has ended)
+    making/             until then: one file a worker or thread, appended to a batch at a time
+
+Everything but run.json is append-only: after a crash, what stands before the cut is read and the run counts as incomplete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from .errors import UserError
+from .events import Made, Row
+from .probe import records
+from .run import SCHEMA, Header, Outcome, Run
+
+HEADER = "run.json"
+SPANS = "events.spans.arrow"
+MADE = "events.made.arrow"
+MAKING = "making"
+
+UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""From schema n to n + 1: a function of the header's dict. The first one comes with schema 2."""
+
+
+def pack(kind: type[Row] | type[Made], rows: Sequence[Sequence[int]] | NDArray[np.int64]) -> pa.RecordBatch:
+    """Rows as columns."""
+    table = np.asarray(rows, dtype=np.int64).reshape(-1, len(kind._fields))
+    return pa.record_batch([pa.array(column) for column in np.ascontiguousarray(table.T)], names=list(kind._fields))
+
+
+class RunWriter:
+    """Makes a run directory and appends to it. Raises UserError if it exists; OSError where the disk refuses."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            raise UserError(
+                f"{folder} exists, and a run never overwrites another: choose another --out, or remove it"
+            ) from None
+        self.folder = folder
+        self.making = folder / MAKING
+        self.making.mkdir()
+        self._header: Header | None = None
+        self._spans = _Stream(folder / SPANS, Row)
+
+    def begin(self, header: Header) -> None:
+        self._header = header
+        self._write_header()
+
+    def note(self, **changes: Any) -> None:
+        """Replaces entries of the header."""
+        assert self._header is not None
+        self._header = replace(self._header, **changes)
+        self._write_header()
+
+    def write(self, rows: Sequence[tuple[int, ...]]) -> None:
+        """Appends spans. Costs a copy into the page cache; waits for no disk."""
+        self._spans.write(pack(Row, rows))
+
+    def end(self, outcome: Outcome) -> None:
+        """Packs what the makers wrote and says how the loop ended; only then is the run complete."""
+        self._spans.close()
+        made = _Stream(self.folder / MADE, Made)
+        for table in records(self.making):
+            made.write(pack(Made, table))
+        made.close()
+        shutil.rmtree(self.making)
+        self.note(outcome=replace(outcome, rows={SPANS: self._spans.rows, MADE: made.rows}))
+
+    def abandon(self) -> None:
+        """Closes what is open, for a run that cannot be ended properly. Never raises: what was written stays readable."""
+        self._spans.abandon()
+
+    def _write_header(self) -> None:
+        write_whole(self.folder / HEADER, to_text({"schema": SCHEMA, **asdict(self._header)}))  # type: ignore[arg-type]
+
+
+class _Stream:
+    """An Arrow IPC stream on its way to a file."""
+
+    def __init__(self, path: Path, kind: type[Row] | type[Made]) -> None:
+        self.rows = 0
+        self._file = path.open("wb", buffering=0)
+        schema = pa.schema([(name, pa.int64()) for name in kind._fields])
+        self._stream = pa.ipc.new_stream(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._stream.write_batch(batch)
+        self.rows += batch.num_rows
+
+    def close(self) -> None:
+        self._stream.close()
+        self._file.close()
+
+    def abandon(self) -> None:
+        for part in (self._stream, self._file):
+            try:
+                part.close()
+            except (OSError, pa.ArrowException):  # the disk that failed once may fail again
+                continue
+
+
+def to_text(value: Any) -> str:
+    """JSON as we write it everywhere: readable, and refusing what JSON has no word for."""
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+
+
+def write_whole(path: Path, text: str | bytes) -> None:
+    """Writes all or nothing: a reader, or a full disk, never leaves half a file under this name."""
+    data = text.encode() if isinstance(text, str) else text
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_run(folder: Path) -> Run:
+    """The run in this directory, as far as it goes. Raises UserError where there is none, or none that this version reads."""
+    header = _read_header(folder)
+    spans, spans_cut = _read_table(folder / SPANS, Row)
+    made, made_cut = _read_table(folder / MADE, Made)
+    if (folder / MAKING).is_dir():
+        loose = [made, *records(folder / MAKING)]
+        made = np.concatenate(loose)
+    expected = {} if header.outcome is None else header.outcome.rows
+    short = spans_cut or made_cut or (len(spans), len(made)) < (expected.get(SPANS, 0), expected.get(MADE, 0))
+    return Run(header, _columns(Row, spans), _columns(Made, made), truncated=short)
+
+
+def _columns(kind: type[Row] | type[Made], table: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    return {name: table[:, i] for i, name in enumerate(kind._fields)}
+
+
+def _read_header(folder: Path) -> Header:
+    path = folder / HEADER
+    try:
+        text = path.read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(
+            f"{folder}: no {HEADER} here, so this is no run directory. A run says its directory at its end"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    try:
+        content = json.loads(text)
+        schema = int(content.pop("schema"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(
+            f"{path} is cut short or damaged after {len(text)} characters: without it the run cannot be read"
+        ) from None
+    if schema > SCHEMA:
+        raise UserError(
+            f"{folder} was written by format {schema}; this version reads up to {SCHEMA}. Install a newer stallscope"
+        )
+    for step in range(schema, SCHEMA):
+        content = UPGRADES[step](content)
+    return _header(path, content)
+
+
+def _header(path: Path, content: Mapping[str, Any]) -> Header:
+    try:
+        outcome = content["outcome"] and Outcome(**_known(Outcome, content["outcome"]))
+        header = Header(**_known(Header, content) | {"outcome": outcome})
+        int(header.loader["n_workers"]), int(header.loader["prefetch_batches"])
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+    return header
+
+
+def _known(kind: type[Header] | type[Outcome], content: Mapping[str, Any]) -> dict[str, Any]:
+    """A newer version of the same schema may have added entries: they are left out."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in content.items() if name in names}
+
+
+def _read_table(path: Path, kind: type[Row] | type[Made]) -> tuple[NDArray[np.int64], bool]:
+    """The whole record batches of a stream, and whether it was cut short."""
+    parts: list[NDArray[np.int64]] = [np.empty((0, len(kind._fields)), dtype=np.int64)]
+    try:
+        with pa.ipc.open_stream(pa.BufferReader(path.read_bytes())) as stream:
+            for batch in stream:
+                parts.append(np.column_stack([batch.column(name).to_numpy() for name in kind._fields]))
+    except FileNotFoundError:
+        return parts[0], True
+    except (OSError, KeyError, pa.ArrowException):  # ends in the middle of a record, or of the schema
+        return np.concatenate(parts), True
+    return np.concatenate(parts), False

@@ -1,0 +1,109 @@
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from profiler import probe as probe_module
+from profiler.events import Made
+from profiler.probe import Probe, records
+from profiler.run import columns
+
+MS = 1_000_000
+
+
+def make(probe, items=lambda: None, collate=lambda: None, n=3):
+    probe.begin()
+    items()
+    probe.items(n, 1, 100)
+    collate()
+    probe.end()
+
+
+def made(folder):
+    return columns(Made, np.concatenate(list(records(folder))))
+
+
+def spin(ms):
+    until = time.thread_time_ns() + ms * MS
+    while time.thread_time_ns() < until:
+        pass
+
+
+def test_blocked_and_computing_time_separate_without_a_mark_between_them(tmp_path):
+    def items():
+        time.sleep(0.08)
+        spin(40)
+
+    make(Probe(tmp_path), items=items, collate=lambda: spin(10))
+    table = made(tmp_path)
+    wall, cpu, runq = (int(table[key][0]) for key in ("items_ns", "items_cpu_ns", "items_runq_ns"))
+    wall -= int(table["begin_ns"][0])
+    assert cpu == pytest.approx(40 * MS, rel=0.1)
+    assert table["collate_cpu_ns"][0] == pytest.approx(10 * MS, rel=0.2)
+    if runq < 0:
+        pytest.skip("this kernel keeps no schedstat: run-queue delay cannot be told from blocked time")
+    assert wall - cpu - runq == pytest.approx(80 * MS, rel=0.1)
+
+
+def test_counts_are_kept(tmp_path):
+    make(Probe(tmp_path), n=5)
+    table = made(tmp_path)
+    assert (table["n_items"][0], table["n_skipped"][0], table["bytes_asked"][0]) == (5, 1, 100)
+    assert (table["pid"][0], table["thread_id"][0]) == (os.getpid(), threading.get_native_id())
+
+
+def test_each_thread_keeps_its_own_record(tmp_path):
+    probe = Probe(tmp_path)
+    threads = [threading.Thread(target=make, args=(probe,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    assert len(made(tmp_path)["pid"]) == 4
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_it_follows_into_worker_processes(tmp_path, method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system starts no processes by {method}")
+    probe = Probe(tmp_path)
+    make(probe)  # a forked worker inherits this thread's state, and must not write into its file
+    worker = multiprocessing.get_context(method).Process(target=make, args=(probe,))
+    worker.start()
+    worker.join()
+    assert sorted(made(tmp_path)["pid"].tolist()) == sorted([os.getpid(), worker.pid])
+
+
+def test_a_pickled_probe_writes_to_the_same_folder(tmp_path):
+    make(pickle.loads(pickle.dumps(Probe(tmp_path))))
+    assert len(made(tmp_path)["pid"]) == 1
+
+
+def test_what_was_recorded_survives_a_killed_worker_and_a_record_cut_short(tmp_path):
+    code = (
+        "import os, sys; from pathlib import Path; from profiler.probe import Probe; p = Probe(Path(sys.argv[1]))\n"
+        "for _ in range(3): p.begin(); p.items(1, 0, 1); p.end()\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
+    assert len(made(tmp_path)["pid"]) == 3
+    file = next(tmp_path.iterdir())
+    file.write_bytes(file.read_bytes()[:-1])
+    assert len(made(tmp_path)["pid"]) == 2
+
+
+def test_a_record_that_cannot_be_written_is_counted_and_not_raised(tmp_path, monkeypatch):
+    probe = Probe(tmp_path)
+    make(probe)
+    monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+    make(probe)
+    assert probe._local.thread.lost == 1
+
+
+def test_its_direct_cost_can_be_measured_anywhere():
+    assert 0 < probe_module.us_per_batch(batches=50, repeats=2) < 1000

@@ -1,0 +1,137 @@
+import dataclasses
+import json
+import random
+
+import numpy as np
+import pytest
+
+from profiler.errors import UserError
+from profiler.events import Made, Row
+from profiler.measure import measure
+from profiler.probe import RECORD
+from profiler.run import SCHEMA, Outcome
+from profiler.runfile import HEADER, MADE, MAKING, SPANS, RunWriter, read_run, write_whole
+from tests.fakes import FakeLoop, header
+
+
+def rows_of(run, kind, table):
+    return list(zip(*(table[name].tolist() for name in kind._fields), strict=True))
+
+
+def write(folder, run, ended=True):
+    """Writes a run as execute does, worker files and all."""
+    writer = RunWriter(folder)
+    writer.begin(dataclasses.replace(run.header, outcome=None))
+    spans = rows_of(run, Row, run.spans)
+    for i in range(0, len(spans), 50):
+        writer.write(spans[i : i + 50])
+    records = [RECORD.pack(*row) for row in rows_of(run, Made, run.made)]
+    (writer.making / "made-1-1.bin").write_bytes(b"".join(records))
+    if ended:
+        writer.end(Outcome(complete=True))
+    else:
+        writer.abandon()
+    return folder
+
+
+@pytest.fixture
+def run():
+    return FakeLoop(load_ns=8_000_000, steps=60, epochs=2).run()
+
+
+def test_a_run_comes_back_as_it_was_written(tmp_path, run):
+    back = read_run(write(tmp_path / "a", run))
+    assert back.complete
+    for name, column in run.spans.items():
+        assert np.array_equal(back.spans[name], column)
+    for name, column in run.made.items():
+        assert np.array_equal(back.made[name], column)
+    assert dataclasses.replace(back.header, outcome=None) == dataclasses.replace(run.header, outcome=None)
+    assert not (tmp_path / "a" / MAKING).exists()
+
+
+def test_a_killed_run_keeps_what_was_written_and_is_not_complete(tmp_path, run):
+    back = read_run(write(tmp_path / "a", run, ended=False))
+    assert not back.complete
+    assert back.header.outcome is None
+    assert len(back.spans["kind"]) == len(run.spans["kind"])
+    assert len(back.made["pid"]) == len(run.made["pid"])
+    assert measure(back).steps == 120
+
+
+def test_a_run_never_overwrites(tmp_path, run):
+    write(tmp_path / "a", run)
+    before = (tmp_path / "a" / HEADER).read_bytes()
+    with pytest.raises(UserError, match=r"a exists, and a run never overwrites another: choose another --out"):
+        RunWriter(tmp_path / "a")
+    assert (tmp_path / "a" / HEADER).read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [HEADER, SPANS, MADE])
+def test_cut_at_any_byte_it_is_read_as_far_as_it_goes_or_refused_in_words(tmp_path, run, name):
+    folder = write(tmp_path / "a", run)
+    whole = (folder / name).read_bytes()
+    lengths = range(len(whole)) if len(whole) < 600 else sorted(random.Random(0).sample(range(len(whole)), 150))
+    for length in [*lengths, len(whole) - 1]:
+        (folder / name).write_bytes(whole[:length])
+        if name == HEADER and length < len(whole) - 1:  # the last byte is a newline, which nobody misses
+            with pytest.raises(UserError, match=r"run\.json is cut short or damaged"):
+                read_run(folder)
+        else:
+            assert measure(read_run(folder)).complete is (name == HEADER), length
+
+
+def test_a_worker_file_cut_in_a_record_loses_that_record(tmp_path, run):
+    folder = write(tmp_path / "a", run, ended=False)
+    file = folder / MAKING / "made-1-1.bin"
+    file.write_bytes(file.read_bytes()[:-7])
+    assert len(read_run(folder).made["pid"]) == len(run.made["pid"]) - 1
+
+
+def test_a_missing_events_file_makes_it_incomplete(tmp_path, run):
+    folder = write(tmp_path / "a", run)
+    (folder / SPANS).unlink()
+    assert not read_run(folder).complete
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"schema": SCHEMA + 1}, rf"was written by format {SCHEMA + 1}; this version reads up to {SCHEMA}. Install a newer"),
+        ({}, "run.json is cut short or damaged"),
+        ([], "run.json is cut short or damaged"),
+        ({"schema": 1}, "run.json is damaged: 'outcome'"),
+        ({"schema": 1, "outcome": {"complete": True}, "name": "x"}, "run.json is damaged"),
+    ],
+)
+def test_a_header_that_cannot_be_read_is_refused_in_words(tmp_path, content, message):
+    (tmp_path / HEADER).write_text(json.dumps(content))
+    with pytest.raises(UserError, match=message):
+        read_run(tmp_path)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(UserError, match=r"no run\.json here, so this is no run directory"):
+            read_run(folder)
+
+
+def test_entries_of_a_later_version_of_the_schema_are_left_out(tmp_path, run):
+    folder = write(tmp_path / "a", run)
+    content = json.loads((folder / HEADER).read_text()) | {"added_later": 1}
+    (folder / HEADER).write_text(json.dumps(content))
+    assert read_run(folder).complete
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    write_whole(tmp_path / "x", "old")
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        write_whole(tmp_path / "x", "new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x", "old")]
+
+
+def test_headers_hold_only_what_json_can_say(tmp_path):
+    writer = RunWriter(tmp_path / "a")
+    with pytest.raises(ValueError, match="JSON"):
+        writer.begin(header(environment={"cores": float("nan")}))
