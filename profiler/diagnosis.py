@@ -1,0 +1,55 @@
+"""Result -> Diagnosis: asks every rule, puts what costs most first, and never leaves a reader without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .contracts import Rule
+from .result import Diagnosis, Finding, Result
+from .units import duration, share
+
+
+def diagnose(result: Result, rules: Sequence[Rule]) -> Diagnosis:
+    """What the rules found, the costliest first; if none knows the cause, what can be said without them."""
+    found = [finding for rule in rules if (finding := rule.judge(result)) is not None]
+    found.sort(key=lambda finding: -finding.wall_share)
+    return Diagnosis(found or [last_resort(result)])
+
+
+def last_resort(result: Result) -> Finding:
+    """No rule recognised a cause. The kind is then the verdict itself."""
+    stall = result.steady_input_stall
+    if stall is None:
+        return Finding(
+            kind="not_measured",
+            severity="info",
+            verdict="Not measured when the device was busy: whether it waits for data is not known.",
+            because=f"The host spent {share(result.input_wait_share)} of the time waiting for batches.",
+            try_next="Run on a device whose busy time is measured: --device cpu, cuda or simulated.",
+            evidence={"input_wait_share": result.input_wait_share},
+        )
+    low, high = stall.ci95
+    evidence = {"steady_input_stall": stall.share, "ci95": stall.ci95, "wait_ms_mean": result.wait_ms and result.wait_ms.mean}
+    because = (
+        f"The device idles {share(stall.share)} of the steady time for want of a batch (95 %: {share(low)} to {share(high)})"
+    )
+    if result.verdict == "borderline":
+        return Finding(
+            kind="borderline",
+            severity="info",
+            verdict="Borderline: the device may wait for data a little too long; this run cannot tell.",
+            because=f"{because}; the threshold of 5 % lies inside that interval.",
+            try_next="Run longer (--steps or --duration), or --repeats 5, with nothing else running.",
+            evidence=evidence,
+            wall_share=stall.share,
+        )
+    wait = f"; mean wait {duration(result.wait_ms.mean * 1e6)}" if result.wait_ms else ""
+    return Finding(
+        kind="input_bound",
+        severity="high" if stall.share >= 0.2 else "moderate",
+        verdict="Input-bound: the device idles for want of a batch; the cause is not split yet.",
+        because=f"{because}{wait}.",
+        try_next="Change one thing and compare: more workers (--set loader.num_workers=...), or the source from memory (ram).",
+        evidence=evidence,
+        wall_share=stall.share,
+    )

@@ -1,0 +1,1 @@
+"""The ways to draw what was concluded, one format a file."""
