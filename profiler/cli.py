@@ -1,0 +1,63 @@
+"""The command line: one verb a file in commands/. Errors become exit statuses here and nowhere else.
+
+0 measured; 2 the user can mend it (the message says how); 130 interrupted, with what was measured kept.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from . import commands
+from .errors import UserError
+
+PROGRAM = "stallscope"
+UsageError: Any = typer.BadParameter.__bases__[0]
+"""Click's own, wherever this version of typer keeps it: newer ones bring their own click along."""
+
+
+def application() -> typer.Typer:
+    """Every verb, in the order of the alphabet. Their modules import nothing heavy before they are called."""
+    app = typer.Typer(
+        help="A profiler for the input pipeline of deep-learning training: is the device waiting for data, and why?",
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for module in pkgutil.iter_modules(commands.__path__):
+        if not module.name.startswith("_"):
+            verb = importlib.import_module(f".{module.name}", commands.__name__)
+            app.command(module.name)(verb.main)
+    app.callback()(lambda: None)  # keeps the verb on the command line however many there are
+    return app
+
+
+def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+    """Runs one command and returns its exit status."""
+    try:
+        status = application()(args=arguments, prog_name=program, standalone_mode=False)
+    except UsageError as error:
+        error.show()
+        return 2
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status if isinstance(status, int) else 0
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""`report`: draws a run again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import UserError
+
+
+def main(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    format: Annotated[str, typer.Option("--format", "-f", help="text, json or png.")] = "text",
+    out: Annotated[Path | None, typer.Option(help="A file to write to. [default: stdout]")] = None,
+) -> None:
+    """Draws a recorded run again, from its files alone: on any machine, with the rules of this version."""
+    from .. import faults
+    from ..conclude import conclude, draw
+    from ..runfile import read_run, write_whole
+
+    drawn = draw(conclude(read_run(run)), format)
+    data = drawn.encode() if isinstance(drawn, str) else drawn
+    if out is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        write_whole(out, data)
+    except OSError as error:
+        raise UserError(faults.in_words(error)) from error

@@ -1,0 +1,27 @@
+"""What ended a run early, in words that say how to mend it; None for what is our bug and keeps its traceback."""
+
+from __future__ import annotations
+
+import errno
+
+
+def in_words(error: BaseException) -> str | None:
+    """The message for the user."""
+    text = str(error)
+    if getattr(error, "user_can_mend", False):
+        # A worker's error arrives with the worker's traceback around it; its own words come last.
+        return text.rpartition(f"{type(error).__name__}: ")[2].strip()
+    if isinstance(error, OSError):
+        return _os_error(error)
+    if isinstance(error, RuntimeError) and "worker" in text and ("killed" in text or "exited unexpectedly" in text):
+        return f"a loader worker died: {text.rstrip(' .')}. Out of memory, or killed by hand? The kernel's log (dmesg) may say"
+    return None
+
+
+def _os_error(error: OSError) -> str:
+    place = f": {error.filename}" if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        return f"{error.strerror}{place}. Free space there, or name another place (--out for results, source.path for samples)"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{error.strerror}{place}. Change its permissions, or name another place"
+    return f"{error.strerror or error}{place}"
