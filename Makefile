@@ -9,7 +9,7 @@ SOURCES := profiler loaders models
 SCENARIO ?= scenarios/ssd.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types wheel clean
+.PHONY: help run test lint format types wheel bench clean
 
 help:                   ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -50,6 +50,9 @@ wheel: .venv/dev        ## dist/*.whl, compared with the tree and used beside a 
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist > /dev/null
 	$(BIN)/python -m pytest tests/test_wheel.py
 	@ls dist/*.whl
+
+bench: .venv/dev        ## what recording costs on this machine
+	$(BIN)/python benchmarks/recording.py
 
 clean:                  ## all that make has made
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
