@@ -1,6 +1,6 @@
 """What recording costs directly: empty steps with and without a Watch, batches with a Probe, and the time of --help.
 
-    python benchmarks/recording.py
+python benchmarks/recording.py
 """
 
 from __future__ import annotations

@@ -23,19 +23,24 @@ def build(
     in_order: bool = True,
     timeout_ns: int = 0,
 ) -> TorchWorkers:
-    """Takes DataLoader's own options under their own names. What it refuses, DataLoader refuses, in DataLoader's words."""
+    """DataLoader's own options under their own names; what they refuse is refused in its words. num_workers: 0 makes batches
+    in the training process: what concerns workers then has no effect, so that a comparison can go down to 0.
+    """
     batches = _Batches()
+    of_workers: dict[str, Any] = {
+        "prefetch_factor": prefetch_factor,
+        "persistent_workers": persistent_workers,
+        "multiprocessing_context": multiprocessing_context,
+        "timeout": timeout_ns / 1e9,
+    }
     loader = DataLoader(
         _Samples(source, probe, on_error),
         batch_sampler=batches,
         collate_fn=_Collate(probe),
         num_workers=num_workers,
-        prefetch_factor=prefetch_factor,
         pin_memory=pin_memory,
-        persistent_workers=persistent_workers,
-        multiprocessing_context=multiprocessing_context,
         in_order=in_order,
-        timeout=timeout_ns / 1e9,
+        **(of_workers if num_workers else {}),
     )
     return TorchWorkers(loader, batches)
 

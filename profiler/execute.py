@@ -33,9 +33,13 @@ class Parts:
     model: Model
 
 
-def prepare(scenario: Scenario, cache_dir: Path, progress: Progress) -> Source:
-    """The scenario's source with its samples ready. May take long the first time: files are written."""
+def prepare(scenario: Scenario, cache_dir: Path, device: str, progress: Progress) -> Source:
+    """The scenario's source with its samples ready. May take long the first time: files are written.
+
+    All parts are built once before: what they refuse is refused before a file is written.
+    """
     source: Source = registry.build("source", scenario.source.kind, cache_dir, **scenario.source.options)
+    _build(scenario, source, Path(os.devnull), device).loader.close()
     source.prepare(progress)
     return source
 

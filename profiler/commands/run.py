@@ -53,7 +53,7 @@ def main(
         raise UserError(f"{folder} exists, and a run never overwrites another: choose another --out, or remove it")
     signal.signal(signal.SIGTERM, _terminate)
     program = context.find_root().info_name or "stallscope"
-    source = _prepared(asked, silent=quiet or json)
+    source = _prepared(asked, device, silent=quiet or json)
     folders = [folder] if asked.repeats == 1 else [folder / f"run-{i:03d}" for i in range(asked.repeats)]
     concluded = []
     for each in folders:
@@ -78,7 +78,7 @@ def _fresh(parent: Path, name: str) -> Path:
     return next(parent / each for each in names if not (parent / each).exists())
 
 
-def _prepared(asked: Scenario, silent: bool) -> Source:
+def _prepared(asked: Scenario, device: str, silent: bool) -> Source:
     """The source with its samples ready; whatever is in the way is the user's to mend."""
     from .. import faults, live
     from ..execute import prepare
@@ -86,7 +86,7 @@ def _prepared(asked: Scenario, silent: bool) -> Source:
 
     try:
         with live.preparing("writing sample files", silent) as progress:
-            return prepare(asked, cache_dir(os.environ), progress)
+            return prepare(asked, cache_dir(os.environ), device, progress)
     except OSError as error:
         raise UserError(f"source '{asked.source.kind}': {faults.in_words(error)}") from error
 

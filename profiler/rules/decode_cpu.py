@@ -19,11 +19,15 @@ def judge(result: Result) -> Finding | None:
         severity=_stall.severity(_stall.wall_share(result, "decode", "core_shortage")),
         verdict="Decoding on the CPU is what the device waits for.",
         because=f"{_stall.stall_in_words(result).capitalize()}; {share(part)} of that stall is decoding and waiting for a core "
-        f"to decode on: {duration(cpu)} of CPU a sample{_stall.neighbours_in_words(result)}.",
+        f"to decode on: {duration(cpu)} of CPU a sample{_shared_with_model(result)}{_stall.neighbours_in_words(result)}.",
         try_next=_next(result),
         evidence=_stall.evidence(result) | {"decode_part_of_stall": part},
         wall_share=_stall.wall_share(result, "decode", "core_shortage"),
     )
+
+
+def _shared_with_model(result: Result) -> str:
+    return ". The model's own step needs the same cores" if result.device.get("kind") == "cpu" else ""
 
 
 def _next(result: Result) -> str:

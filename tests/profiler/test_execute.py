@@ -5,6 +5,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+from profiler.errors import UserError
 from profiler.execute import Delivered, execute, index_batches, prepare
 from profiler.measure import measure
 from profiler.runfile import read_run
@@ -26,7 +27,7 @@ def run(tmp_path):
     def run(length, *settings, name="a"):
         (tmp_path / "it.yaml").write_text(SCENARIO + length)
         scenario = load(tmp_path / "it.yaml", settings)
-        source = prepare(scenario, tmp_path, lambda done, total: None)
+        source = prepare(scenario, tmp_path, "auto", lambda done, total: None)
         ended_by = execute(scenario, source, tmp_path / name, ["x"], "auto", lambda watch, model: nullcontext())
         return read_run(tmp_path / name), ended_by
 
@@ -83,6 +84,14 @@ def test_the_cost_of_recording_is_measured_and_kept(run):
     assert cost.us_per_batch_worker > 0
     assert 0 < cost.share < 1
     assert cost.records == len(["iter", "end"]) * 2 + 14 * len(["wait", "busy", "made"]) + len(["harness"]) * 2
+
+
+def test_what_a_part_refuses_is_refused_before_samples_are_written(tmp_path):
+    (tmp_path / "it.yaml").write_text(SCENARIO + "epochs: 1")
+    scenario = load(tmp_path / "it.yaml", [f"source={{kind: ssd, samples: 8, path: {tmp_path}/data}}", "model.queue_depth=0"])
+    with pytest.raises(UserError, match=r"model.simulated: queue_depth=0: must be at least 1"):
+        prepare(scenario, tmp_path, "auto", lambda done, total: None)
+    assert not (tmp_path / "data").exists()
 
 
 class TestIndexBatches:

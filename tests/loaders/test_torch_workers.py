@@ -1,0 +1,48 @@
+import pytest
+
+pytest.importorskip("torch", reason="needs torch: pip install 'stallscope[torch]'")
+
+from loaders import torch_workers
+from loaders.sources import synthetic
+
+
+class NoProbe:
+    def begin(self): ...
+    def items(self, n_items, n_skipped, bytes_asked): ...
+    def end(self): ...
+
+
+def build(tmp_path, **options):
+    source = synthetic.build(tmp_path, samples=20, shape=(2, 2, 3), read_ns=0, decode_ns=0)
+    return torch_workers.build(source, NoProbe(), "fail", **options)
+
+
+def test_how_far_it_runs_ahead_is_dataloaders_own_default(tmp_path):
+    ahead = build(tmp_path, num_workers=3)
+    assert (ahead.n_workers, ahead.prefetch_batches) == (3, 6)
+
+
+def test_with_no_workers_what_concerns_workers_has_no_effect(tmp_path):
+    options = {"prefetch_factor": 4, "persistent_workers": True, "multiprocessing_context": "spawn", "timeout_ns": 10**9}
+    alone = build(tmp_path, num_workers=0, **options)
+    assert (alone.n_workers, alone.prefetch_batches) == (0, 0)
+    assert [batch.index.tolist() for batch in alone.epoch([[1, 2], [3]])] == [[1, 2], [3]]
+
+
+def test_persistent_workers_serve_every_epoch(tmp_path):
+    loader = build(tmp_path, num_workers=1, persistent_workers=True)
+    first = iter(loader.epoch([[0], [1]]))
+    pids = [worker.pid for worker in first._workers]
+    assert [batch.index.tolist() for batch in first] == [[0], [1]]
+    second = iter(loader.epoch([[5]]))
+    assert [worker.pid for worker in second._workers] == pids
+    assert [batch.index.tolist() for batch in second] == [[5]]
+    loader.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"num_workers": -1}, "num_workers"), ({"num_workers": 2, "timeout_ns": -1}, "timeout")]
+)
+def test_what_dataloader_refuses_is_refused(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        build(tmp_path, **options)
