@@ -260,10 +260,11 @@ def _workers(made: dict[str, NDArray[np.int64]]) -> list[dict[str, Any]] | None:
 
 
 def _cost(run: Run, line: Timeline, wall: int, n_workers: int) -> Cost:
-    records = len(run.spans["kind"]) + len(run.made["pid"])
-    outcome = run.header.outcome
+    n_made, outcome = len(run.made["pid"]), run.header.outcome
+    records = len(run.spans["kind"]) + n_made
+    dropped = max(0, len(line.steps) - n_made) if n_made else 0
     if outcome is None or outcome.us_per_step_main is None:
-        return Cost(records, 0 if outcome is None else outcome.dropped)
+        return Cost(records, dropped)
     per_step_us = outcome.us_per_step_main + (0.0 if n_workers else outcome.us_per_batch_maker or 0.0)
     share = per_step_us * 1e3 * len(line.steps) / wall
-    return Cost(records, outcome.dropped, outcome.us_per_step_main, outcome.us_per_batch_maker, share)
+    return Cost(records, dropped, outcome.us_per_step_main, outcome.us_per_batch_maker, share)

@@ -66,6 +66,7 @@ class Cost:
 
     records: int
     dropped: int
+    """Batches that were delivered but of whose making there is no record: their maker could not write it."""
     us_per_step_main: float | None = None
     """On the training thread, for an empty step; calibrated on this machine right after the run."""
     us_per_batch_worker: float | None = None

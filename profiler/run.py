@@ -32,8 +32,6 @@ class Outcome:
     """Direct cost of recording one empty step, calibrated on this machine right after the run."""
     us_per_batch_maker: float | None = None
     """Direct cost of recording the making of one batch, in the thread or process that makes it; calibrated likewise."""
-    dropped: int = 0
-    """Records that were lost because they could not be written."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """How many rows each events file holds: fewer mean that it was cut short."""
 

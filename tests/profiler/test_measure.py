@@ -119,6 +119,13 @@ def test_without_records_from_the_makers_nothing_is_split():
     assert added(result.input_wait_by_stage) == pytest.approx(result.input_wait_share)
 
 
+def test_batches_without_a_record_of_their_making_are_counted():
+    run = FakeLoop(steps=50).run()
+    cut = {name: column[:47] for name, column in run.made.items()}
+    assert measure(run).profiler_cost.dropped == 0
+    assert measure(dataclasses.replace(run, made=cut)).profiler_cost.dropped == 3
+
+
 def test_an_unwatched_device_is_null_and_never_zero():
     result = measure(FakeLoop().run(device={"kind": "mps", "name": "mps", "simulated": False, "method": None}))
     assert result.device_busy_share is None
