@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from . import environment, probe, ranks, registry, watch
 from .contracts import Loader, Model, Source
 from .environment import CpuReading
+from .interrupts import Interrupts
 from .run import Header, Outcome
 from .runfile import RunWriter
 from .scenario import Scenario, settings
@@ -61,15 +62,16 @@ def execute(
     writer = RunWriter(folder)
     stamps = Watch(writer.write, parts.model.drain)
     delivered = Delivered(len(source))
+    interrupts = Interrupts()
     ended_by: BaseException | None = None
+    before = environment.read_cpu(stamps.clock)
     try:
         writer.begin(_header(scenario, parts, command))
-        before = environment.read_cpu(stamps.clock)
-        with live(stamps, parts.model):
-            train(scenario, parts, stamps, delivered, writer.note)
+        with live(stamps, parts.model), interrupts:
+            train(scenario, parts, stamps, delivered, writer.note, interrupts)
         parts.model.sync()
     except (Exception, KeyboardInterrupt) as error:
-        ended_by = error
+        ended_by = interrupts.pending or error  # a terminal's Ctrl-C ends workers too, which is an error of its own
     try:
         after = environment.read_cpu(stamps.clock)
         parts.loader.close()
@@ -81,7 +83,14 @@ def execute(
     return ended_by
 
 
-def train(scenario: Scenario, parts: Parts, stamps: Watch, delivered: Delivered, note: Callable[..., None]) -> None:
+def train(
+    scenario: Scenario,
+    parts: Parts,
+    stamps: Watch,
+    delivered: Delivered,
+    note: Callable[..., None],
+    interrupted: Callable[[], None],
+) -> None:
     """Take a batch, give it to the model, until the scenario's end."""
     residents: list[float | None] = []
     for epoch in itertools.count() if scenario.epochs is None else range(scenario.epochs):
@@ -96,6 +105,7 @@ def train(scenario: Scenario, parts: Parts, stamps: Watch, delivered: Delivered,
             if scenario.sync_every_step:
                 stamps.sync(parts.model.sync)
             delivered.add(batch.index)
+            interrupted()
             if _is_over(scenario, stamps):
                 return
 

@@ -60,6 +60,7 @@ ARITHMETIC = {
 BELOW = [*COMPUTING, "reports/*"]
 ABOVE = {
     *("attach", "calibrate", "cli", "commands", "conclude", "crosscheck", "environment", "execute", "faults", "instrument"),
+    "interrupts",
     *("live", "places", "probe", "ranks", "registry", "runfile", "samplers", "scenario", "watch"),
 }
 

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UserError
+from ..interrupts import Terminated
 
 if TYPE_CHECKING:
     from ..conclude import Concluded
     from ..contracts import Source
     from ..scenario import Scenario
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM: ends a run as Ctrl-C does."""
 
 
 def main(

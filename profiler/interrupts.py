@@ -1,0 +1,48 @@
+"""Ctrl-C and SIGTERM, obeyed at the end of a step.
+
+Broken off in the middle of taking a batch, a worker's end of the connection fails, and prints its traceback into the terminal.
+"""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+
+AT_ONCE_S = 1.0
+"""A step that takes longer than this is broken off all the same; so it is by a second Ctrl-C."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: ends a run as Ctrl-C does."""
+
+
+class Interrupts:
+    """While entered, signals are kept until they are asked for by calling it. Only in the main thread."""
+
+    def __init__(self) -> None:
+        self.pending: KeyboardInterrupt | None = None
+
+    def __call__(self) -> None:
+        """Raises what came since."""
+        if self.pending is not None:
+            raise self.pending
+
+    def __enter__(self) -> Interrupts:
+        handlers = {signal.SIGINT: self._note, signal.SIGTERM: self._note, signal.SIGALRM: self._overdue}
+        self._before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Whatever ended the loop goes on; the handlers are as before."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self.pending is not None:
+            raise self.pending
+        self.pending = Terminated("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt()
+        signal.setitimer(signal.ITIMER_REAL, AT_ONCE_S)
+
+    def _overdue(self, _number: int, _frame: FrameType | None) -> None:
+        self()

@@ -1,0 +1,42 @@
+import os
+import signal
+import time
+
+import pytest
+
+from profiler import interrupts
+from profiler.interrupts import Interrupts, Terminated
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """pytest's own handlers, whatever happens."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+def test_a_signal_waits_until_it_is_asked_for(number, kind):
+    with Interrupts() as interrupted:
+        interrupted()
+        os.kill(os.getpid(), number)
+        with pytest.raises(kind):
+            interrupted()
+
+
+def test_a_second_signal_is_obeyed_at_once():
+    with Interrupts() as interrupted:
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert interrupted.pending is not None
+
+
+def test_a_step_that_does_not_end_is_broken_off(monkeypatch):
+    monkeypatch.setattr(interrupts, "AT_ONCE_S", 0.01)
+    with Interrupts():
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Terminated):
+            time.sleep(60)
