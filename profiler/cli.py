@@ -42,6 +42,15 @@ def application() -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Runs one command and returns its exit status."""
+    status = _status(arguments, program)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough. Unmet here, the interpreter would complain of it at its exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+def _status(arguments: Sequence[str] | None, program: str) -> int:
     try:
         status = application()(args=arguments, prog_name=program, standalone_mode=False)
     except UsageError as error:
@@ -52,9 +61,12 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return 2
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
         return 0
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        return 0  # typer and rich would make it 1, which is the status of a failed gate
     return status if isinstance(status, int) else 0
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -95,24 +96,36 @@ class _Stream:
 
     def __init__(self, path: Path, kind: type[Row] | type[Made]) -> None:
         self.rows = 0
+        self._path = path
         self._file = path.open("wb", buffering=0)
         schema = pa.schema([(name, pa.int64()) for name in kind._fields])
         self._stream = pa.ipc.new_stream(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._stream.write_batch(batch)
+        with _naming(self._path):
+            self._stream.write_batch(batch)
         self.rows += batch.num_rows
 
     def close(self) -> None:
-        self._stream.close()
-        self._file.close()
+        with _naming(self._path):
+            self._stream.close()
+            self._file.close()
 
     def abandon(self) -> None:
         for part in (self._stream, self._file):
             try:
                 part.close()
-            except (OSError, pa.ArrowException):  # the disk that failed once may fail again
+            except (OSError, ValueError, pa.ArrowException):  # the disk may fail again; ValueError: it is closed already
                 continue
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """A failed write names no file, and a failed open the temporary one: the user is told the one that was meant."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def to_text(value: Any) -> str:
@@ -124,15 +137,16 @@ def write_whole(path: Path, text: str | bytes) -> None:
     """Writes all or nothing: a reader, or a full disk, never leaves half a file under this name."""
     data = text.encode() if isinstance(text, str) else text
     temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+    with _naming(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def read_run(folder: Path) -> Run:
