@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ def execute(
             train(scenario, parts, stamps, delivered, writer.note, interrupts)
         parts.model.sync()
     except (Exception, KeyboardInterrupt) as error:
+        _let_go(error)
         ended_by = interrupts.pending or error  # a terminal's Ctrl-C ends workers too, which is an error of its own
     try:
         after = environment.read_cpu(stamps.clock)
@@ -80,7 +82,16 @@ def execute(
     except OSError as error:  # a full disk: what was written before stays readable
         writer.abandon()
         ended_by = ended_by or error
+    finally:
+        interrupts.over()
     return ended_by
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Drops what the frames of an error's traceback hold on to: an iterator there keeps its worker processes alive."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 def train(

@@ -11,11 +11,16 @@ def in_words(error: BaseException) -> str | None:
     if getattr(error, "user_can_mend", False):
         # A worker's error arrives with the worker's traceback around it; its own words come last.
         return text.rpartition(f"{type(error).__name__}: ")[2].strip()
+    if isinstance(error, ConnectionError | EOFError):
+        return f"a loader worker died: {type(error).__name__}: {text}. {_WHY}"
     if isinstance(error, OSError):
         return _os_error(error)
     if isinstance(error, RuntimeError) and "worker" in text and ("killed" in text or "exited unexpectedly" in text):
-        return f"a loader worker died: {text.rstrip(' .')}. Out of memory, or killed by hand? The kernel's log (dmesg) may say"
+        return f"a loader worker died: {text.rstrip(' .')}. {_WHY}"
     return None
+
+
+_WHY = "Out of memory, or killed by hand? The kernel's log (dmesg) may say"
 
 
 def _os_error(error: OSError) -> str:

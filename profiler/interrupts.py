@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, obeyed at the end of a step.
+"""Signals while a run is measured: Ctrl-C and SIGTERM are obeyed at the end of a step, and nothing disturbs keeping the run.
 
 Broken off in the middle of taking a batch, a worker's end of the connection fails, and prints its traceback into the terminal.
 """
@@ -33,10 +33,19 @@ class Interrupts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Whatever ended the loop goes on; the handlers are as before."""
+        """Whatever ended the loop goes on; the handlers are as before.
+
+        DataLoader raises a worker's death from a signal handler, wherever the program happens to be. Until `over` is called it
+        is not told: the run is being kept, and what ended it is known.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def over(self) -> None:
+        """The run is kept and its workers are gone: everything is as before."""
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if self.pending is not None:

@@ -27,6 +27,11 @@ def test_a_dead_worker_keeps_the_loaders_own_words():
     assert own in faults.in_words(RuntimeError(own))
 
 
+def test_a_worker_that_dies_while_it_hands_over_a_batch_is_named_as_such():
+    for error in (ConnectionResetError(104, "Connection reset by peer"), EOFError("")):
+        assert faults.in_words(error).startswith(f"a loader worker died: {type(error).__name__}")
+
+
 def test_our_own_bug_has_no_words():
     assert faults.in_words(RuntimeError("mat1 and mat2 shapes cannot be multiplied")) is None
     assert faults.in_words(KeyError("x")) is None

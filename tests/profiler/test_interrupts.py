@@ -14,6 +14,7 @@ def handlers():
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
     before = [signal.getsignal(number) for number in numbers]
     yield
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     assert [signal.getsignal(number) for number in numbers] == before
 
 
@@ -40,3 +41,17 @@ def test_a_step_that_does_not_end_is_broken_off(monkeypatch):
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(Terminated):
             time.sleep(60)
+
+
+def test_a_workers_death_is_not_told_while_the_run_is_being_kept():
+    told = []
+    before = signal.signal(signal.SIGCHLD, lambda number, frame: told.append(number))
+    try:
+        with Interrupts() as interrupted:
+            pass
+        os.kill(os.getpid(), signal.SIGCHLD)
+        assert told == []
+        interrupted.over()
+        assert told == [signal.SIGCHLD]
+    finally:
+        signal.signal(signal.SIGCHLD, before)
