@@ -18,15 +18,15 @@ def diagnose(result: Result, rules: Sequence[Rule]) -> Diagnosis:
 
 def last_resort(result: Result) -> Finding:
     """No rule recognised a cause. The kind is then the verdict itself."""
-    stall = result.steady_input_stall
+    stall, wait = result.steady_input_stall, result.input_wait_share
     if stall is None:
         return Finding(
             kind="not_measured",
             severity="info",
             verdict="Not measured when the device was busy: whether it waits for data is not known.",
-            because=f"The host spent {share(result.input_wait_share)} of the time waiting for batches.",
+            because="No batch was asked for." if wait is None else f"The host waited for batches {share(wait)} of the time.",
             try_next="Run on a device whose busy time is measured: --device cpu, cuda or simulated.",
-            evidence={"input_wait_share": result.input_wait_share},
+            evidence={"input_wait_share": wait},
         )
     low, high = stall.ci95
     evidence = {"steady_input_stall": stall.share, "ci95": stall.ci95, "wait_ms_mean": result.wait_ms and result.wait_ms.mean}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,7 @@ def describe(proc: Path = PROC, shm: Path = SHM, cwd: Path | None = None) -> dic
         **_memory(),
         "memory_limit_bytes": memory_limit_bytes(proc),
         **_shm(shm),
+        **_disk(cwd or Path.cwd()),
         "os": _os_name(),
         "kernel": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
@@ -224,6 +226,15 @@ def _version(distribution: str) -> str | None:
 def _memory() -> Mapping[str, int]:
     memory = psutil.virtual_memory()
     return {"memory_total_bytes": memory.total, "memory_available_bytes": memory.available}
+
+
+def _disk(folder: Path) -> Mapping[str, int | None]:
+    """Of the disk that runs are written to, if they are written below here."""
+    try:
+        usage = shutil.disk_usage(folder)
+    except OSError:
+        return {"disk_total_bytes": None, "disk_free_bytes": None}
+    return {"disk_total_bytes": usage.total, "disk_free_bytes": usage.free}
 
 
 def _shm(shm: Path) -> Mapping[str, int | None]:

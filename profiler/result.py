@@ -126,9 +126,9 @@ class Result:
     """Process start to the first iter(): imports, writing sample files, building the parts."""
     startup_s: float | None = None
     """Inside the window: every iter(), and of each epoch's first wait the part before a worker began its first item."""
-    harness_s: float = 0.0
+    harness_s: float | None = None
     """The profiler's own work between epochs, cut out of wall_s."""
-    wall_by_part: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
+    wall_by_part: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(PARTS))
     throughput_samples_per_s: Throughput = Throughput()
     demand_samples_per_s: float | None = None
     """What the consumer would take if no batch were ever late."""
@@ -142,7 +142,7 @@ class Result:
     device_busy_share: float | None = None
     device_idle_share: float | None = None
     idle_by_cause: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(CAUSES))
-    input_wait_share: float = 0.0
+    input_wait_share: float | None = None
     """The host's view: time inside iter() and next()."""
     input_wait_by_stage: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(STAGES))
     input_stall_share: float | None = None

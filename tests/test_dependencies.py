@@ -37,7 +37,20 @@ HEAVY = {"torch", "tensorflow", "keras", "matplotlib", "pyarrow", "pandas"}
 
 # Only arithmetic: no clock, no file, no framework. What they may import is listed, so that nothing else slips in.
 COMPUTING = [
-    *("attribution", "intervals", "stats", "timeline", "measure", "diagnosis", "result", "run", "events", "units", "tune"),
+    *(
+        "attribution",
+        "intervals",
+        "stats",
+        "timeline",
+        "measure",
+        "steady",
+        "diagnosis",
+        "result",
+        "run",
+        "events",
+        "units",
+        "tune",
+    ),
     *("repeats", "rules/*", "whatif", "whatif/*"),
 ]
 ARITHMETIC = {

@@ -229,7 +229,7 @@ def _where(result: Result) -> RenderableType:
 def _notes(result: Result) -> list[str]:
     notes = []
     if result.device_busy_share is not None:
-        host = (f"{PARTS[part].name} {share(part_share)}" for part, part_share in result.wall_by_part.items())
+        host = (f"{PARTS[part].name} {share_or_not(part_share)}" for part, part_share in result.wall_by_part.items())
         notes.append(f"The host meanwhile: {', '.join(host)}")
     else:
         notes.append("This is where the host was: when the device was busy was not measured")

@@ -19,8 +19,9 @@ def judge(result: Result) -> Finding | None:
     if result.verdict != "not_input_bound" or result.headroom_max_speedup is None:
         return None
     hidden = ""
-    if result.input_stall_share is not None and result.input_wait_share > result.input_stall_share + 0.05:
-        hidden = f"; the host waits {share(result.input_wait_share)} of the time for batches, while the device still works"
+    wait, stall = result.input_wait_share, result.input_stall_share
+    if wait is not None and stall is not None and wait > stall + 0.05:
+        hidden = f"; the host waits {share(wait)} of the time for batches, while the device still works"
     return Finding(
         kind="not_input_bound",
         severity="info",

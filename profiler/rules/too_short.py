@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..measure import MIN_STEADY_STEPS
 from ..result import Finding, Result
+from ..steady import MIN_STEADY_STEPS
 
 
 def judge(result: Result) -> Finding | None:

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiler.events import CAUSES, STAGES, Kind
-from profiler.measure import MIN_STEADY_STEPS, measure
+from profiler.measure import measure
 from profiler.result import Diagnosis, to_json
+from profiler.steady import MIN_STEADY_STEPS
 from tests.fakes import MS, FakeLoop, run_of
 
 ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY = Kind
