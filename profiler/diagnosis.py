@@ -43,12 +43,12 @@ def last_resort(result: Result) -> Finding:
             evidence=evidence,
             wall_share=stall.share,
         )
-    wait = f"; mean wait {duration(result.wait_ms.mean * 1e6)}" if result.wait_ms else ""
+    mean = f"; mean wait {duration(result.wait_ms.mean * 1e6)}" if result.wait_ms else ""
     return Finding(
         kind="input_bound",
         severity="high" if stall.share >= 0.2 else "moderate",
         verdict="Input-bound: the device idles for want of a batch; the cause is not split yet.",
-        because=f"{because}{wait}.",
+        because=f"{because}{mean}.",
         try_next="Change one thing and compare: more workers (--set loader.num_workers=...), or the source from memory (ram).",
         evidence=evidence,
         wall_share=stall.share,
