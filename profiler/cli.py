@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import pkgutil
 import sys
@@ -42,12 +43,22 @@ def application() -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Runs one command and returns its exit status."""
+    _mend_streams()
     status = _status(arguments, program)
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough. Unmet here, the interpreter would complain of it at its exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return status
+
+
+def _mend_streams() -> None:
+    """A closed stream swallows what is written to it, and one of few letters gets `?` for the others: neither ends a run."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (it stays open as long as the program)
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _status(arguments: Sequence[str] | None, program: str) -> int:

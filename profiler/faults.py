@@ -17,6 +17,8 @@ def in_words(error: BaseException) -> str | None:
         return _os_error(error)
     if isinstance(error, RuntimeError) and "worker" in text and ("killed" in text or "exited unexpectedly" in text):
         return f"a loader worker died: {text.rstrip(' .')}. {_WHY}"
+    if isinstance(error, RuntimeError) and "timed out after" in text:
+        return f"no batch came in time: {text}. Give loader.timeout more, or leave it out"
     return None
 
 

@@ -84,3 +84,17 @@ def _until_closed(file):
         if not data:
             return
         yield data
+
+
+def test_a_terminal_of_few_letters_gets_a_report_all_the_same(stallscope):
+    ended = stallscope("run", "it.yaml", "--out", "a", PYTHONIOENCODING="ascii")
+    assert ended.check_words(0) == ""
+    assert "Where the wall time went" in ended.out
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_a_closed_stream_ends_no_run(stallscope, closed):
+    command = f"{' '.join(stallscope.command)} run it.yaml --out a {closed}"
+    ran = subprocess.run(command, shell=True, cwd=stallscope.folder, env=stallscope.environment(), check=False)
+    assert ran.returncode == 0
+    assert stallscope.read().complete

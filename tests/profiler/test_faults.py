@@ -32,6 +32,12 @@ def test_a_worker_that_dies_while_it_hands_over_a_batch_is_named_as_such():
         assert faults.in_words(error).startswith(f"a loader worker died: {type(error).__name__}")
 
 
+def test_a_batch_that_does_not_come_in_time_is_named_with_the_setting():
+    words = faults.in_words(RuntimeError("DataLoader timed out after 0.001 seconds"))
+    assert words.startswith("no batch came in time: DataLoader timed out after 0.001 seconds")
+    assert "loader.timeout" in words
+
+
 def test_our_own_bug_has_no_words():
     assert faults.in_words(RuntimeError("mat1 and mat2 shapes cannot be multiplied")) is None
     assert faults.in_words(KeyError("x")) is None
