@@ -26,6 +26,8 @@ def build(
     """DataLoader's own options under their own names; what they refuse is refused in its words. num_workers: 0 makes batches
     in the training process: what concerns workers then has no effect, so that a comparison can go down to 0.
     """
+    if prefetch_factor == 0:  # DataLoader notices only when workers are to start
+        raise ValueError("prefetch_factor=0: must be at least 1 batch a worker; leave it out for DataLoader's own 2")
     batches = _Batches()
     of_workers: dict[str, Any] = {
         "prefetch_factor": prefetch_factor,

@@ -238,19 +238,21 @@ def _write_whole(path: Path, content: bytes) -> None:
 def _known_sizes(folder: Path) -> list[int]:
     """The file sizes that the manifest holds. Refuses a folder that is neither ours nor empty."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        text = (folder / MANIFEST).read_bytes()
     except FileNotFoundError:
         # A fresh disk brings lost+found; a temporary file is ours, left when the very first write was interrupted.
         strangers = [entry for entry in os.listdir(folder) if entry != "lost+found" and not entry.endswith(_TEMPORARY)]
         if strangers:
             raise ValueError(f"path: {folder} holds other files ({min(strangers)}, ...): give an empty folder") from None
         return []
-    except ValueError:
+    try:
+        manifest = json.loads(text)
+        known, sizes = (manifest["schema"], manifest["recipe"]) == (_SCHEMA, _RECIPE), [*manifest["sizes_bytes"]]
+    except (ValueError, LookupError, TypeError, RecursionError):
         raise ValueError(f"path: {folder}/{MANIFEST} is damaged: clean that folder, or give an empty one") from None
-    if manifest.get("schema") != _SCHEMA or manifest.get("recipe") != _RECIPE:
+    if not known:
         raise ValueError(f"path: {folder} holds samples of another version: clean that folder, or give an empty one")
-    sizes: list[int] = manifest["sizes_bytes"]
-    return sizes
+    return [size if isinstance(size, int) else 0 for size in sizes]  # 0 is no file's size: that file is written again
 
 
 def _save_manifest(folder: Path, sizes_bytes: Sequence[int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ __all__ = ["build", "clean", "sample_folders"]  # the latter two are what `stall
 
 def build(cache_dir: Path, *, samples: int = 1200, image: int = 64, path: str | None = None, cold: bool = True) -> Ssd:
     """JPEG files in `path` (an empty folder, or one of ours), else in the cache. cold: evicted before each epoch."""
-    folder = Path(path).expanduser().absolute() if path is not None else cache_dir / "jpeg-v1"
+    folder = Path(os.path.expanduser(path)).absolute() if path is not None else cache_dir / "jpeg-v1"
     file_system = _disk.identify(folder)["file_system"]
     if cold and file_system in ("tmpfs", "ramfs"):
         raise ValueError(f"cold: {folder} lies in memory ({file_system}): give a path on a disk or set cold: false")

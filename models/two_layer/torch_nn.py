@@ -19,8 +19,15 @@ def build(
     sample_shape: tuple[int, ...], n_classes: int, device: str, seed: int, *, hidden: int, learning_rate: float
 ) -> TwoLayer:
     torch.manual_seed(seed)
-    network = nn.Sequential(nn.Linear(math.prod(sample_shape), hidden), nn.ReLU(), nn.Linear(hidden, n_classes))
-    return TwoLayer(network, choose(device), learning_rate)
+    chosen, n_inputs = choose(device), math.prod(sample_shape)
+    try:
+        network = nn.Sequential(nn.Linear(n_inputs, hidden), nn.ReLU(), nn.Linear(hidden, n_classes)).to(chosen.torch_device)
+    except RuntimeError as error:  # what torch raises where Python would raise MemoryError
+        size = f"{4 * n_inputs * hidden / 1e9:,.0f} GB"
+        raise ValueError(
+            f"hidden={hidden}: a first layer of {n_inputs:,} x {hidden:,} weights, {size}, does not fit"
+        ) from error
+    return TwoLayer(network, chosen, learning_rate)
 
 
 class TwoLayer:
@@ -28,7 +35,7 @@ class TwoLayer:
 
     def __init__(self, network: nn.Module, device: CpuDevice | CudaDevice, learning_rate: float) -> None:
         self._device = device
-        self._network = network.to(device.torch_device)
+        self._network = network
         self._optimizer = torch.optim.SGD(self._network.parameters(), lr=learning_rate, momentum=0.9)
         self._loss = nn.CrossEntropyLoss()
         self._first_losses: list[torch.Tensor] = []

@@ -41,7 +41,12 @@ def test_persistent_workers_serve_every_epoch(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"num_workers": -1}, "num_workers"), ({"num_workers": 2, "timeout_ns": -1}, "timeout")]
+    ("options", "message"),
+    [
+        ({"num_workers": -1}, "num_workers"),
+        ({"num_workers": 2, "timeout_ns": -1}, "timeout"),
+        ({"num_workers": 2, "prefetch_factor": 0}, "prefetch_factor=0: must be"),
+    ],
 )
 def test_what_dataloader_refuses_is_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):

@@ -63,6 +63,7 @@ def test_no_step_no_loss():
     [
         ({"implementation": "jax"}, r"implementation: no implementation 'jax'. It can be: torch_nn"),
         ({"hidden": 0}, "hidden=0: must be"),
+        ({"hidden": 10**11}, r"hidden=100000000000: a first layer of 192 x .* does not fit"),
     ],
 )
 def test_values_that_it_cannot_take_are_named(options, message):

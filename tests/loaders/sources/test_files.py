@@ -182,7 +182,11 @@ def test_a_fresh_disk_counts_as_empty(tmp_path: Path) -> None:
     _files.write_missing(tmp_path, 1, no_progress)
 
 
-@pytest.mark.parametrize("manifest", ["{", '{"schema": 99}'])
+DAMAGED = ["", "{", "[]", "null", '"x"', "{}", '{"schema": 1, "recipe": "jpeg-v1", "sizes_bytes": null}', "[" * 100_000]
+OTHER_VERSION = '{"schema": 99, "recipe": "jpeg-v9", "sizes_bytes": []}'
+
+
+@pytest.mark.parametrize("manifest", [*DAMAGED, OTHER_VERSION])
 def test_a_manifest_that_is_damaged_or_of_another_version_is_refused(folder: Path, manifest: str) -> None:
     (folder / _files.MANIFEST).write_text(manifest)
     with pytest.raises(ValueError, match=r"^path: .*give an empty one"):
