@@ -104,7 +104,8 @@ class Simulated:
         return spans
 
     def busy_ns(self) -> int:
-        return self._busy_ns
+        """Less what is still to come: the queued steps follow each other without a gap."""
+        return max(0, self._busy_ns - max(0, self._free_ns - self._clock()))
 
     def losses(self) -> None:
         """Nothing is learnt here."""

@@ -112,7 +112,8 @@ class Model(Protocol):
         """Waits until the device has done all that was launched."""
 
     def drain(self) -> Sequence[tuple[str, int, int, int]]:
-        """Device spans finished since the last call: ("busy" | "copy", step, start_ns, end_ns). Waits for nothing."""
+        """Device spans known since the last call: ("busy" | "copy", step, start_ns, end_ns). Waits for nothing. Hardware knows
+        a span when it is over, arithmetic before."""
 
     def busy_ns(self) -> int | None:
         """Device time used so far, for the progress line; None: not known before the end."""

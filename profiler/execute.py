@@ -70,15 +70,18 @@ def execute(
         writer.begin(_header(scenario, parts, command))
         with live(stamps, parts.model), interrupts:
             train(scenario, parts, stamps, delivered, writer.note, interrupts)
-        parts.model.sync()
+            parts.model.sync()
     except (Exception, KeyboardInterrupt) as error:
         _let_go(error)
         ended_by = interrupts.pending or error  # a terminal's Ctrl-C ends workers too, which is an error of its own
     try:
         after = environment.read_cpu(stamps.clock)
         parts.loader.close()
+        outcome = _outcome(
+            parts, delivered, (before, after), ended_by
+        )  # asks for the loss, and so waits for a GPU's last steps
         stamps.flush()
-        writer.end(_outcome(parts, delivered, (before, after), ended_by))
+        writer.end(outcome)
     except OSError as error:  # a full disk: what was written before stays readable
         writer.abandon()
         ended_by = ended_by or error

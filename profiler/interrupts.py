@@ -21,6 +21,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.pending: KeyboardInterrupt | None = None
+        self._told_of_deaths = signal.getsignal(signal.SIGCHLD)
 
     def __call__(self) -> None:
         """Raises what came since."""
@@ -30,6 +31,7 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         handlers = {signal.SIGINT: self._note, signal.SIGTERM: self._note, signal.SIGALRM: self._overdue}
         self._before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        self._timer = signal.getitimer(signal.ITIMER_REAL)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -38,14 +40,14 @@ class Interrupts:
         DataLoader raises a worker's death from a signal handler, wherever the program happens to be. Until `over` is called it
         is not told: the run is being kept, and what ended it is known.
         """
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._told_of_deaths = signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.setitimer(signal.ITIMER_REAL, *self._timer)
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def over(self) -> None:
         """The run is kept and its workers are gone: everything is as before."""
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        signal.signal(signal.SIGCHLD, self._told_of_deaths)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if self.pending is not None:

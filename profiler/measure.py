@@ -33,7 +33,7 @@ def measure(run: Run) -> Result:
         "source": header.source,
         "loader": header.loader,
         "sync_every_step": header.scenario.get("sync_every_step"),
-        "unreadable_samples": int(run.made["n_skipped"].sum()),
+        "unreadable_samples": _sum(run.made["n_skipped"]),
     }
     if outcome is not None:
         frame |= {
@@ -43,7 +43,7 @@ def measure(run: Run) -> Result:
             "stopped_by": outcome.stopped_by,
         }
     if line is None:  # it ended before its first iter()
-        return Result(**frame, profiler_cost=Cost(records=0, dropped=0), verdict="too_short")
+        return Result(**frame, profiler_cost=Cost(records=0, dropped=None), verdict="too_short")
     return _measured(run, line, frame)
 
 
@@ -176,7 +176,7 @@ def _workers(made: dict[str, NDArray[np.int64]]) -> list[dict[str, Any]] | None:
 def _cost(run: Run, line: Timeline, wall: int, n_workers: int) -> Cost:
     n_made, outcome = len(run.made["pid"]), run.header.outcome
     records = len(run.spans["kind"]) + n_made
-    dropped = max(0, len(line.steps) - n_made) if n_made else 0
+    dropped = max(0, len(line.steps) - n_made) if n_made else None
     if outcome is None or outcome.us_per_step_main is None:
         return Cost(records, dropped)
     per_step_us = outcome.us_per_step_main + (0.0 if n_workers else outcome.us_per_batch_maker or 0.0)

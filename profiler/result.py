@@ -65,8 +65,8 @@ class Cost:
     """What recording cost."""
 
     records: int
-    dropped: int
-    """Batches that were delivered but of whose making there is no record: their maker could not write it."""
+    dropped: int | None
+    """Batches that were delivered but of whose making there is no record, at least; None where no making was recorded."""
     us_per_step_main: float | None = None
     """On the training thread, for an empty step; calibrated on this machine right after the run."""
     us_per_batch_worker: float | None = None
@@ -121,7 +121,8 @@ class Result:
     distinct_samples: int | None = None
     loss: Mapping[str, float | None] | None = None
     """first, last: means over the first and the last (at most ten) steps; null if not a number, as after a divergence."""
-    unreadable_samples: int = 0
+    unreadable_samples: int | None = None
+    """Left out because they could not be read or decoded (`on_error: skip`), batches made ahead included."""
     before_loop_s: float | None = None
     """Process start to the first iter(): imports, writing sample files, building the parts."""
     startup_s: float | None = None

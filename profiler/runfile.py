@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from .errors import UserError
 from .events import Made, Row
@@ -32,6 +33,7 @@ HEADER = "run.json"
 SPANS = "events.spans.arrow"
 MADE = "events.made.arrow"
 MAKING = "making"
+MOST_WORKERS = 100_000
 
 UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """From schema n to n + 1: a function of the header's dict. The first one comes with schema 2."""
@@ -157,9 +159,8 @@ def read_run(folder: Path) -> Run:
     if (folder / MAKING).is_dir():
         loose = [made, *records(folder / MAKING)]
         made = np.concatenate(loose)
-    expected = {} if header.outcome is None else header.outcome.rows
-    short = spans_cut or made_cut or (len(spans), len(made)) < (expected.get(SPANS, 0), expected.get(MADE, 0))
-    return Run(header, _columns(Row, spans), _columns(Made, made), truncated=short)
+    counted = header.outcome is None or header.outcome.rows == {SPANS: len(spans), MADE: len(made)}
+    return Run(header, _columns(Row, spans), _columns(Made, made), truncated=spans_cut or made_cut or not counted)
 
 
 def _columns(kind: type[Row] | type[Made], table: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
@@ -177,9 +178,10 @@ def _read_header(folder: Path) -> Header:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
     try:
-        content = json.loads(text)
+        content = json.loads(text, parse_constant=_no_number)
         schema = int(content.pop("schema"))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        assert schema >= 1
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError):
         raise UserError(
             f"{path} is cut short or damaged after {len(text)} characters: without it the run cannot be read"
         ) from None
@@ -192,18 +194,65 @@ def _read_header(folder: Path) -> Header:
     return _header(path, content)
 
 
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+class _Open(BaseModel):
+    """Part of a header as reports rely on it. A newer version of the same schema may have added entries: they are kept."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+
+class _Scenario(_Open):
+    source: dict[str, Any] = {}
+    loader: dict[str, Any] = {}
+    model: dict[str, Any] = {}
+
+
+class _Environment(_Open):
+    usable_cores: float | None = None
+
+
+class _Device(_Open):
+    kind: str
+    name: str
+    simulated: bool
+    method: str | None
+
+
+class _Source(_Open):
+    emulated: bool = False
+    disk: dict[str, Any] | None = None
+
+
+class _Loader(_Open):
+    n_workers: int = Field(ge=0, le=MOST_WORKERS)
+    prefetch_batches: int = Field(ge=0, le=MOST_WORKERS**2)
+
+
+class _Parts(_Open):
+    scenario: _Scenario
+    environment: _Environment
+    device: _Device
+    source: _Source
+    loader: _Loader
+
+
 def _header(path: Path, content: Mapping[str, Any]) -> Header:
+    """Checked against the types of Header, and of the parts of it that reports read."""
     try:
-        outcome = content["outcome"] and Outcome(**_known(Outcome, content["outcome"]))
-        header = Header(**_known(Header, content) | {"outcome": outcome})
-        int(header.loader["n_workers"]), int(header.loader["prefetch_batches"])
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
-    return header
+        _Parts.model_validate(content)
+        whole = _known(Header, content) | {"outcome": content["outcome"] and _known(Outcome, content["outcome"])}
+        return TypeAdapter(Header).validate_json(json.dumps(whole), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{path} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg'].lower()}") from None
+    except (KeyError, AttributeError, TypeError):
+        raise UserError(f"{path} is damaged: outcome is missing, or no mapping") from None
 
 
 def _known(kind: type[Header] | type[Outcome], content: Mapping[str, Any]) -> dict[str, Any]:
-    """A newer version of the same schema may have added entries: they are left out."""
     names = {field.name for field in fields(kind)}
     return {name: value for name, value in content.items() if name in names}
 

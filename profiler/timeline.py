@@ -84,7 +84,8 @@ def timeline(run: Run) -> Timeline | None:
     steps, epochs = _steps(by_kind)
     busy, copy = union(_pairs(by_kind[Kind.BUSY])), union(_pairs(by_kind[Kind.COPY]))
     host_end = max([epoch.end_ns for epoch in epochs])
-    end = max([host_end, *busy[-1:, 1].tolist(), *copy[-1:, 1].tolist()])
+    # A run that was broken off ends with its host: what the device had not done by then did not happen.
+    end = max([host_end, *(busy[-1:, 1].tolist() + copy[-1:, 1].tolist() if run.complete else [])])
 
     wait = union(np.concatenate([_iterations(epochs, steps), _pairs(by_kind[Kind.WAIT]), _pairs(by_kind[Kind.END])]))
     tail = [[host_end, end]]  # the host is through, the device still works: part of the last steps

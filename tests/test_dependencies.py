@@ -27,7 +27,7 @@ ONLY_IN = {
     "plotly": ["profiler/reports/*"],
     "jinja2": ["profiler/reports/*"],
     "pyarrow": ["profiler/runfile.py"],
-    "pydantic": ["profiler/registry.py", "profiler/scenario.py"],
+    "pydantic": ["profiler/registry.py", "profiler/scenario.py", "profiler/runfile.py"],
     "yaml": ["profiler/scenario.py"],
     "psutil": ["profiler/environment.py", "profiler/samplers/*", "loaders/sources/*"],
     "typer": ["profiler/cli.py", "profiler/commands/*"],

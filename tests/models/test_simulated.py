@@ -22,6 +22,10 @@ def test_the_host_goes_on_at_once_and_steps_run_one_after_another():
         it.step(FakeBatch(1))
     assert clock() == 0
     assert busy(it) == [(0, 5), (5, 10), (10, 15)]
+    assert it.busy_ns() == 0
+    clock.advance(7 * MS)
+    assert it.busy_ns() == 7 * MS
+    clock.advance(20 * MS)
     assert it.busy_ns() == 15 * MS
 
 

@@ -13,8 +13,9 @@ def handlers():
     """pytest's own handlers, whatever happens."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
     before = [signal.getsignal(number) for number in numbers]
+    deaths = signal.getsignal(signal.SIGCHLD)
     yield
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    signal.signal(signal.SIGCHLD, deaths)
     assert [signal.getsignal(number) for number in numbers] == before
 
 
@@ -52,6 +53,7 @@ def test_a_workers_death_is_not_told_while_the_run_is_being_kept():
         os.kill(os.getpid(), signal.SIGCHLD)
         assert told == []
         interrupted.over()
+        os.kill(os.getpid(), signal.SIGCHLD)
         assert told == [signal.SIGCHLD]
     finally:
         signal.signal(signal.SIGCHLD, before)

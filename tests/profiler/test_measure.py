@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from profiler.events import CAUSES, STAGES, Kind
 from profiler.measure import measure
 from profiler.result import Diagnosis, to_json
+from profiler.run import Outcome
 from profiler.steady import MIN_STEADY_STEPS
-from tests.fakes import MS, FakeLoop, run_of
+from tests.fakes import MS, FakeLoop, header, run_of
 
 ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY = Kind
 
@@ -125,6 +126,14 @@ def test_batches_without_a_record_of_their_making_are_counted():
     cut = {name: column[:47] for name, column in run.made.items()}
     assert measure(run).profiler_cost.dropped == 0
     assert measure(dataclasses.replace(run, made=cut)).profiler_cost.dropped == 3
+    assert measure(dataclasses.replace(run, made=run_of([]).made)).profiler_cost.dropped is None
+
+
+def test_a_run_that_was_broken_off_ends_with_its_host():
+    run = small((BUSY, 0, 1, 6, 3_600_000, 0))
+    broken = dataclasses.replace(run, header=header(outcome=Outcome(complete=False)))
+    assert measure(broken).wall_s == 0.011
+    assert measure(broken).device_busy_share == pytest.approx(5 / 11)
 
 
 def test_an_unwatched_device_is_null_and_never_zero():

@@ -103,7 +103,8 @@ def test_a_missing_events_file_makes_it_incomplete(tmp_path, run):
         ({"schema": SCHEMA + 1}, rf"was written by format {SCHEMA + 1}; this version reads up to {SCHEMA}. Install a newer"),
         ({}, "run.json is cut short or damaged"),
         ([], "run.json is cut short or damaged"),
-        ({"schema": 1}, "run.json is damaged: 'outcome'"),
+        ({"schema": 0}, "run.json is cut short or damaged"),
+        ({"schema": 1}, "run.json is damaged: scenario: field required"),
         ({"schema": 1, "outcome": {"complete": True}, "name": "x"}, "run.json is damaged"),
     ],
 )
@@ -111,6 +112,34 @@ def test_a_header_that_cannot_be_read_is_refused_in_words(tmp_path, content, mes
     (tmp_path / HEADER).write_text(json.dumps(content))
     with pytest.raises(UserError, match=message):
         read_run(tmp_path)
+
+
+WRONG = {
+    "scenario": [[], "x", {"loader": []}],
+    "environment": ["x", {"usable_cores": "2"}],
+    "device": [{}, None, {"kind": "x", "name": "x", "method": None}],
+    "source": [None, {"disk": 3}],
+    "loader": [{}, {"n_workers": -1, "prefetch_batches": 0}, {"n_workers": 1e99, "prefetch_batches": 0}],
+    "process_start_ns": ["x", {}],
+    "resident_shares": [None, 3, "x", ["x"]],
+    "command": [5],
+    "outcome": [[], {}, {"complete": "yes"}, *({"complete": True} | bad for bad in ({"loss": ["a", "b"]}, {"rows": 3}))],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG.items() for value in values])
+def test_an_entry_of_a_wrong_type_is_named(tmp_path, run, key, value):
+    folder = write(tmp_path / "a", run)
+    content = json.loads((folder / HEADER).read_text()) | {key: value}
+    (folder / HEADER).write_text(json.dumps(content))
+    with pytest.raises(UserError, match=rf"run\.json is damaged: {key}"):
+        read_run(folder)
+
+
+def test_events_of_another_run_are_noticed(tmp_path, run):
+    folder, other = write(tmp_path / "a", run), write(tmp_path / "b", FakeLoop(steps=90, epochs=2).run())
+    (folder / SPANS).write_bytes((other / SPANS).read_bytes())
+    assert not read_run(folder).complete
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
