@@ -47,7 +47,7 @@ class Interrupts:
 
     def over(self) -> None:
         """The run is kept and its workers are gone: everything is as before."""
-        signal.signal(signal.SIGCHLD, self._told_of_deaths)
+        signal.signal(signal.SIGCHLD, self._told_of_deaths or signal.SIG_DFL)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if self.pending is not None:

@@ -46,11 +46,11 @@ def pack(kind: type[Row] | type[Made], rows: Sequence[Sequence[int]] | NDArray[n
 
 
 class RunWriter:
-    """Makes a run directory and appends to it. Raises UserError if it exists; OSError where the disk refuses."""
+    """Makes a run directory and appends to it. Raises UserError if it holds anything; OSError where the disk refuses."""
 
     def __init__(self, folder: Path) -> None:
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir(parents=True, exist_ok=folder.is_dir() and not any(folder.iterdir()))
         except FileExistsError:
             raise UserError(
                 f"{folder} exists, and a run never overwrites another: choose another --out, or remove it"

@@ -27,6 +27,8 @@ from PIL import Image
 
 N_CLASSES = 10
 MANIFEST = "stallscope-samples.json"
+MOST_SAMPLES = 10_000_000
+"""A terabyte. More would be counted for minutes before the disk is found too small."""
 MEAN_FILE_BYTES = 110_000
 """What a file takes, for plans made before the files are there."""
 
@@ -50,8 +52,8 @@ class JpegFiles:
     n_classes = N_CLASSES
 
     def __init__(self, folder: Path, samples: int, image: int) -> None:
-        if samples < 1:
-            raise ValueError(f"samples={samples}: must be at least 1")
+        if not 1 <= samples <= MOST_SAMPLES:
+            raise ValueError(f"samples={samples}: must be 1 to {MOST_SAMPLES:,}")
         if not 1 <= image <= 4096:
             raise ValueError(f"image={image}: must be 1 to 4096, the edge in pixels after the resize")
         with contextlib.suppress(OSError):  # not there yet, or not for us to see: `prepare` will meet it
@@ -120,7 +122,7 @@ def evict(names: Iterable[str]) -> None:
     if not hasattr(os, "posix_fadvise"):
         return
     for name in names:
-        with _opened(name) as file:
+        with contextlib.suppress(FileNotFoundError), _opened(name) as file:  # whoever reads it will say that it is gone
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
@@ -131,7 +133,7 @@ def resident_share(names: Iterable[str]) -> float | None:
     mincore = ctypes.CDLL(None, use_errno=True).mincore
     mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
     n_pages = n_resident = 0
-    for name in names:
+    for name in filter(os.path.exists, names):
         with _opened(name) as file:
             status = os.fstat(file)
             # Of a file that we neither own nor may write to, mincore calls every page resident, so as to leak nothing.

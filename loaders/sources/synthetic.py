@@ -18,6 +18,11 @@ _LOGNORMAL_SIGMA = 0.5
 _HEAVY_SHARE, _HEAVY_FACTOR = 0.05, 20
 _MAX_DEBT_NS = 200_000
 
+MOST_SAMPLES = 10_000_000
+"""Each has its costs in memory."""
+MOST_BYTES = 1 << 28
+"""Of one sample; ten prototypes are kept."""
+
 Progress = Callable[[int, int], None]
 Spread = Literal["fixed", "lognormal", "heavy_tail"]
 
@@ -36,10 +41,12 @@ def build(
 
     spread: how single samples differ. lognormal: sigma 0.5; heavy_tail: 5 % of them cost 20 times the others.
     """
-    if samples < 1:
-        raise ValueError(f"samples={samples}: must be at least 1")
+    if not 1 <= samples <= MOST_SAMPLES:
+        raise ValueError(f"samples={samples}: must be 1 to {MOST_SAMPLES:,}")
     if not shape or min(shape) < 1:
         raise ValueError(f"shape={list(shape)}: must be one or more sizes, each at least 1")
+    if math.prod(shape) > MOST_BYTES:
+        raise ValueError(f"shape={list(shape)}: a sample of {math.prod(shape):,} bytes; at most {MOST_BYTES:,}")
     for option, cost_ns in (("read", read_ns), ("decode", decode_ns)):
         if cost_ns < 0:
             raise ValueError(f"{option}={cost_ns} ns: must not be negative")

@@ -38,4 +38,7 @@ def main(
     if not yes and not typer.confirm("Remove them?"):
         return
     for each in chosen:
-        print(f"{each.folder}: {size(files.clean(each.folder))} freed")
+        try:
+            print(f"{each.folder}: {size(files.clean(each.folder))} freed")
+        except (OSError, ValueError) as error:
+            raise UserError(f"{each.folder} cannot be cleaned: {error}") from error

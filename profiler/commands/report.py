@@ -21,6 +21,8 @@ def main(
     from ..conclude import conclude, draw
     from ..runfile import read_run, write_whole
 
+    if out is not None and (not out.name or out.is_dir()):
+        raise UserError(f"--out {out}: name a file to write to, not a directory")
     drawn = draw(conclude(read_run(run)), format)
     data = drawn.encode() if isinstance(drawn, str) else drawn
     if out is None:

@@ -45,12 +45,12 @@ def main(
     from ..scenario import find, load
 
     asked = load(find(scenario), settings or [], device=device, steps=steps, duration=duration, repeats=repeats)
-    folder = out or _fresh(Path("runs"), asked.name)
-    if folder.exists():
-        raise UserError(f"{folder} exists, and a run never overwrites another: choose another --out, or remove it")
+    if out is not None and os.path.lexists(out):
+        raise UserError(f"{out} exists, and a run never overwrites another: choose another --out, or remove it")
     signal.signal(signal.SIGTERM, _terminate)
     program = context.find_root().info_name or "stallscope"
     source = _prepared(asked, device, silent=quiet or json)
+    folder = out or _fresh(Path("runs"), asked.name)
     folders = [folder] if asked.repeats == 1 else [folder / f"run-{i:03d}" for i in range(asked.repeats)]
     concluded = []
     for each in folders:
@@ -69,10 +69,19 @@ def _terminate(_number: int, _frame: FrameType | None) -> None:
 
 
 def _fresh(parent: Path, name: str) -> Path:
-    """A directory that is not there yet, named after the scenario and the time."""
+    """A new directory, named after the scenario and the time; made at once, since another run may begin in the same second."""
+    from .. import faults
+
     base = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    names = [base, *(f"{base}-{i}" for i in range(2, 100))]
-    return next(parent / each for each in names if not (parent / each).exists())
+    for each in (base, *(f"{base}-{i}" for i in range(2, 1000))):
+        try:
+            (parent / each).mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UserError(faults.in_words(error)) from error
+        return parent / each
+    raise UserError(f"{parent} holds a thousand runs of this second: name another --out")
 
 
 def _prepared(asked: Scenario, device: str, silent: bool) -> Source:

@@ -98,3 +98,19 @@ def test_a_closed_stream_ends_no_run(stallscope, closed):
     ran = subprocess.run(command, shell=True, cwd=stallscope.folder, env=stallscope.environment(), check=False)
     assert ran.returncode == 0
     assert stallscope.read().complete
+
+
+def test_a_backend_that_is_not_installed_is_no_fault(stallscope):
+    """Jupyter sets one for whatever runs in its cells."""
+    assert stallscope("run", "it.yaml", "--out", "a", MPLBACKEND="module://nowhere").check_words(0) == ""
+
+
+def test_runs_that_begin_in_the_same_second_do_not_get_in_each_others_way(stallscope):
+    ended = [started.end() for started in [stallscope.start("run", "it.yaml", "-q") for _ in range(3)]]
+    assert [each.status for each in ended] == [0, 0, 0], ended
+    assert len(stallscope.left("runs")) == 3
+
+
+@pytest.mark.parametrize("out", ["", "."])
+def test_a_report_goes_to_a_file(measured, out):
+    assert "name a file to write to" in measured("report", "a", "--out", out).refusal

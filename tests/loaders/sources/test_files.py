@@ -283,3 +283,11 @@ def test_classes_can_be_told_apart_in_thumbnails(written: Path) -> None:
         others = [[other for other in range(label, 40, 10) if other != index] for label in range(10)]
         distances = [np.square(thumbnails[index] - thumbnails[other].mean(axis=0)).mean() for other in others]
         assert np.argmin(distances) == files.label(index)
+
+
+def test_a_file_that_has_vanished_is_left_to_its_reader(folder: Path) -> None:
+    """With `on_error: skip` the run goes on: evicting and proving must not be what ends it."""
+    names = [str(path) for path in sorted(folder.rglob("*.jpg"))]
+    os.unlink(names[0])
+    _files.evict(names)
+    assert _files.resident_share(names) == _files.resident_share(names[1:])

@@ -164,13 +164,15 @@ def test_bytes_that_are_no_sample_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"samples": 0}, "samples=0: must be at least 1"),
+        ({"samples": 0}, "samples=0: must be 1 to 10,000,000"),
         ({"shape": (64, 0)}, r"shape=\[64, 0\]: must be"),
         ({"shape": ()}, r"shape=\[\]: must be"),
         ({"read_ns": -1}, "read=-1 ns: must not be negative"),
         ({"decode_ns": -1}, "decode=-1 ns: must not be negative"),
         ({"spread": "wide"}, "spread=wide: must be fixed, lognormal or heavy_tail"),
         ({"decode_mode": "sleep"}, "decode_mode=sleep: must be compute or wait"),
+        ({"samples": 10**9}, "samples=1000000000: must be 1 to"),
+        ({"shape": (100_000, 100_000, 3)}, r"shape=\[100000, 100000, 3\]: a sample of 30,000,000,000 bytes"),
     ],
 )
 def test_a_bad_option_is_named(options: dict[str, Any], message: str) -> None:
