@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -21,8 +22,8 @@ def main(
     from ..conclude import conclude, draw
     from ..runfile import read_run, write_whole
 
-    if out is not None and (not out.name or out.is_dir()):
-        raise UserError(f"--out {out}: name a file to write to, not a directory")
+    if out is not None and (not out.name or os.path.lexists(out)):
+        raise UserError(f"--out {out}: exists, or has no name: name a new file to write to")
     drawn = draw(conclude(read_run(run)), format)
     data = drawn.encode() if isinstance(drawn, str) else drawn
     if out is None:

@@ -111,6 +111,7 @@ def test_runs_that_begin_in_the_same_second_do_not_get_in_each_others_way(stalls
     assert len(stallscope.left("runs")) == 3
 
 
-@pytest.mark.parametrize("out", ["", "."])
-def test_a_report_goes_to_a_file(measured, out):
-    assert "name a file to write to" in measured("report", "a", "--out", out).refusal
+@pytest.mark.parametrize("out", ["", ".", "a/run.json", "/dev/null"])
+def test_a_report_replaces_nothing(measured, out):
+    assert "name a new file to write to" in measured("report", "a", "--out", out).refusal
+    assert measured.read().complete
