@@ -21,7 +21,7 @@ from .contracts import Loader, Model, Source
 from .environment import CpuReading
 from .interrupts import Interrupts
 from .run import Header, Outcome
-from .runfile import RunWriter
+from .runfile import MAKING, RunWriter
 from .scenario import Scenario, settings
 from .watch import Watch
 
@@ -58,8 +58,7 @@ def execute(
 
     live: shows progress while the loop runs. Raises UserError for what is refused before anything is measured.
     """
-    making = Path(os.path.abspath(folder)) / "making"
-    parts = _build(scenario, source, making, device)
+    parts = _build(scenario, source, Path(os.path.abspath(folder)) / MAKING, device)
     writer = RunWriter(folder)
     stamps = Watch(writer.write, parts.model.drain)
     delivered = Delivered(len(source))
@@ -77,9 +76,8 @@ def execute(
     try:
         after = environment.read_cpu(stamps.clock)
         parts.loader.close()
-        outcome = _outcome(
-            parts, delivered, (before, after), ended_by
-        )  # asks for the loss, and so waits for a GPU's last steps
+        # Before the last flush: it asks for the loss, and so waits for a GPU's last steps.
+        outcome = _outcome(parts, delivered, (before, after), ended_by)
         stamps.flush()
         writer.end(outcome)
     except OSError as error:  # a full disk: what was written before stays readable

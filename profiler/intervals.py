@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 Intervals = NDArray[np.int64]
 Times = NDArray[np.int64]
 
-EMPTY: Intervals = np.empty((0, 2), dtype=np.int64)
-
 
 def union(intervals: ArrayLike) -> Intervals:
     """The set covered by any number of intervals in any order, overlapping or not. Empty and reversed ones vanish."""

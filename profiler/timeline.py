@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .events import Kind
-from .intervals import EMPTY, Intervals, Times, complement, cut, intersect, subtract, total, union
+from .intervals import Intervals, Times, complement, cut, intersect, subtract, total, union
 from .run import Run
 
 
@@ -162,4 +162,4 @@ def _startup(epochs: tuple[Epoch, ...], steps: Steps, made: dict[str, NDArray[np
         got = _first(epoch, steps, steps.got)
         end = max(epoch.iterated_ns, begun)
         pairs.append((epoch.start_ns, min(end, got) if got is not None else min(end, epoch.end_ns)))
-    return union(pairs) if pairs else EMPTY
+    return union(pairs)
