@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from . import registry
+from .comparison import Comparison
 from .diagnosis import diagnose
 from .measure import measure
 from .result import Diagnosis, Result
 from .rules import KINDS
 from .run import Run
+from .runfile import read_run, write_whole
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,20 @@ def conclude(run: Run) -> Concluded:
     result = measure(run)
     rules = [registry.load("rule", kind) for kind in sorted(registry.kinds("rule"), key=KINDS.index)]
     return Concluded(run, result, diagnose(result, rules))
+
+
+def keep(folder: Path) -> Concluded:
+    """Reads a run back, as every later report will, and writes result.json and stalls.png beside it. Raises OSError."""
+    concluded = conclude(read_run(folder))
+    write_whole(folder / "result.json", draw(concluded, "json"))
+    write_whole(folder / "stalls.png", draw(concluded, "png"))
+    return concluded
+
+
+def draw_comparison(comparison: Comparison, format: str, **look: Any) -> str | bytes:
+    """Several runs, side by side. Raises UserError for a format that is not there."""
+    drawn: str | bytes = registry.load("comparison", format).render(comparison, **look)
+    return drawn
 
 
 def draw(concluded: Concluded, format: str) -> str | bytes:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from . import environment, probe, ranks, registry, watch
 from .contracts import Loader, Model, Source
 from .environment import CpuReading
 from .interrupts import Interrupts
+from .replay import Replay
 from .run import Header, Outcome
 from .runfile import MAKING, RunWriter
 from .scenario import Scenario, settings
@@ -40,9 +42,15 @@ def prepare(scenario: Scenario, cache_dir: Path, device: str, progress: Progress
 
     All parts are built once before: what they refuse is refused before a file is written.
     """
+    source = check(scenario, cache_dir, device)
+    source.prepare(progress)
+    return source
+
+
+def check(scenario: Scenario, cache_dir: Path, device: str) -> Source:
+    """Builds all parts once, so that they can refuse, and returns the source as it is: its samples may be missing."""
     source: Source = registry.build("source", scenario.source.kind, cache_dir, **scenario.source.options)
     _build(scenario, source, Path(os.devnull), device).loader.close()
-    source.prepare(progress)
     return source
 
 
@@ -53,12 +61,15 @@ def execute(
     command: Sequence[str],
     device: str,
     live: Callable[[Watch, Model], AbstractContextManager[object]],
+    *,
+    replay: bool = False,
 ) -> BaseException | None:
     """Measures one run of the scenario into `folder`. Returns what ended it early, None if it ended by itself.
 
-    live: shows progress while the loop runs. Raises UserError for what is refused before anything is measured.
+    live: shows progress while the loop runs. replay: with loading removed (see `replay.py`).
+    Raises UserError for what is refused before anything is measured.
     """
-    parts = _build(scenario, source, Path(os.path.abspath(folder)) / MAKING, device)
+    parts = (_replayed if replay else _build)(scenario, source, Path(os.path.abspath(folder)) / MAKING, device)
     writer = RunWriter(folder)
     stamps = Watch(writer.write, parts.model.drain)
     delivered = Delivered(len(source))
@@ -165,6 +176,15 @@ def _build(scenario: Scenario, source: Source, making: Path, device: str) -> Par
     return Parts(source, loader, model)
 
 
+def _replayed(scenario: Scenario, source: Source, _making: Path, device: str) -> Parts:
+    """The parts with a few batches in place of the loader. What making those costs is nobody's to know."""
+    with tempfile.TemporaryDirectory() as folder:
+        source.start_epoch()
+        parts = _build(scenario, source, Path(folder), device)
+        batches = index_batches(len(source), scenario.batch_size, scenario.seed, 0)
+        return replace(parts, loader=Replay(parts.loader, batches))
+
+
 def _header(scenario: Scenario, parts: Parts, command: Sequence[str]) -> Header:
     return Header(
         name=scenario.name,
@@ -174,7 +194,11 @@ def _header(scenario: Scenario, parts: Parts, command: Sequence[str]) -> Header:
         identity=ranks.identity(os.environ),
         device=dict(parts.model.device),
         source=dict(parts.source.describe()),
-        loader={"n_workers": parts.loader.n_workers, "prefetch_batches": parts.loader.prefetch_batches},
+        loader={
+            "n_workers": parts.loader.n_workers,
+            "prefetch_batches": parts.loader.prefetch_batches,
+            "replayed": isinstance(parts.loader, Replay),
+        },
         clock={"perf_counter_ns": time.perf_counter_ns(), "time_ns": time.time_ns()},
         process_start_ns=environment.process_start_ns(),
     )
@@ -190,6 +214,7 @@ def _outcome(
         stopped_by=None if ended_by is None else f"{type(ended_by).__name__}: {ended_by}".removesuffix(": "),
         loss=None if losses is None else (_finite(losses[0]), _finite(losses[1])),
         distinct_samples=delivered.distinct,
+        cpu_cores=environment.cpu_cores(*cpu),
         foreign_cpu_share=environment.foreign_cpu_share(*cpu, cores),
         us_per_step_main=watch.us_per_step(),
         us_per_batch_maker=probe.us_per_batch(),

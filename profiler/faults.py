@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .errors import UserError
 
 
 def in_words(error: BaseException) -> str | None:
@@ -20,6 +24,15 @@ def in_words(error: BaseException) -> str | None:
     if isinstance(error, RuntimeError) and "timed out after" in text:
         return f"no batch came in time: {text}. Give loader.timeout more, or leave it out"
     return None
+
+
+@contextmanager
+def told(what: str = "", advice: str = "") -> Iterator[None]:
+    """What the system refuses inside is the user's to mend: said in words, between these."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{what}{in_words(error)}{advice}") from error
 
 
 _WHY = "Out of memory, or killed by hand? The kernel's log (dmesg) may say"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
@@ -11,8 +12,9 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from .comparison import Measured
 from .contracts import Model
-from .units import count, share
+from .units import count, duration, share
 from .watch import Watch
 
 PER_SECOND = 2
@@ -42,6 +44,69 @@ def progress(quiet: bool) -> Callable[[Watch, Model], AbstractContextManager[obj
         redirect_stdout=False,
         redirect_stderr=False,
     )
+
+
+class Board:
+    """Progress of several runs: a bar with the time left on a terminal, a line a run anywhere else. None of it if silent."""
+
+    def __init__(self, silent: bool) -> None:
+        self._silent = silent
+        self._bar: Progress | None = None
+        self._runs = self._done = 0
+        self._began = time.monotonic()
+        if not silent and sys.stderr.isatty():
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=600)
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def checking(self) -> None:
+        self._say("checking all settings, and making the samples ready")
+
+    def planned(self, runs: int) -> None:
+        """So many more runs are to be made."""
+        self._runs += runs
+        if self._done == 0:
+            self._began = time.monotonic()
+        if self._bar and self._bar.tasks:
+            self._bar.update(self._bar.task_ids[0], total=self._runs)
+        elif self._bar:
+            self._bar.add_task("measuring", total=self._runs)
+            self._bar.start()
+
+    def running(self, name: str) -> None:
+        if self._bar:
+            self._bar.update(self._bar.task_ids[0], description=name, refresh=True)
+
+    def had(self, name: str, run: Measured | None, problem: str | None) -> None:
+        """One of the runs is over."""
+        self._done += 1
+        if self._bar:
+            self._bar.advance(self._bar.task_ids[0])
+        self._say(f"{self._done}/{self._runs}  {name}: {_outcome(run, problem)}{self._left()}")
+
+    def _left(self) -> str:
+        left_s = (self._runs - self._done) * (time.monotonic() - self._began) / self._done
+        return "" if self._bar or self._done == self._runs else f"   about {duration(left_s * 1e9)} left"
+
+    def _say(self, text: str) -> None:
+        if self._bar:
+            self._bar.console.print(text, highlight=False, markup=False)
+        elif not self._silent:
+            print(text, file=sys.stderr)
+
+
+def _outcome(run: Measured | None, problem: str | None) -> str:
+    if run is None:
+        return f"not measured: {problem or 'it failed before'}"
+    idle = "not measured" if run.device_idle_share is None else share(run.device_idle_share)
+    disturbed = f"   disturbed: others took {share(run.foreign_cpu_share or 0)} of the cores" if run.noisy else ""
+    return f"{count(run.throughput_samples_per_s or 0)} samples/s, idle {idle}{disturbed}"
 
 
 @contextmanager

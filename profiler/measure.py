@@ -39,6 +39,7 @@ def measure(run: Run) -> Result:
         frame |= {
             "loss": None if outcome.loss is None else {"first": outcome.loss[0], "last": outcome.loss[1]},
             "distinct_samples": outcome.distinct_samples,
+            "cpu_cores": outcome.cpu_cores,
             "foreign_cpu_share": outcome.foreign_cpu_share,
             "stopped_by": outcome.stopped_by,
         }

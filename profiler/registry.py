@@ -22,7 +22,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from .errors import UserError
+from .errors import NotInstalled, UserError
 from .units import Quantity, quote, split
 
 # A checkout has loaders/, models/ and scenarios/ beside profiler/. The wheel has them inside, where no directory of the
@@ -35,6 +35,7 @@ PACKAGES: Mapping[str, str] = {
     "model": f"{_ROOT}models",
     "rule": f"{__package__}.rules",
     "report": f"{__package__}.reports",
+    "comparison": f"{__package__}.reports.comparison",
 }
 """Family -> the package that its parts are modules of."""
 
@@ -138,7 +139,8 @@ def _naming_what_is_missing(family: str, kind: str) -> Iterator[None]:
         framework = (error.name or "").partition(".")[0]
         if framework not in EXTRAS or find_spec(framework):
             raise
-        raise UserError(f"{family} {kind!r} needs {framework}: pip install 'stallscope[{EXTRAS[framework]}]'") from error
+        extra = EXTRAS[framework]
+        raise NotInstalled(f"{family} {kind!r} needs {framework}: pip install 'stallscope[{extra}]'") from error
 
 
 def load(family: str, kind: str) -> ModuleType:

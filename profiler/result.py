@@ -161,6 +161,8 @@ class Result:
     workers: Sequence[Mapping[str, Any]] | None = None
     """Per thread or process that made batches: batches, items and shares of its active time: cpu, runq, blocked, collate."""
     memory: Mapping[str, Any] | None = None
+    cpu_cores: float | None = None
+    """CPU that this process and its children used while the loop ran, in cores."""
     foreign_cpu_share: float | None = None
     throttled_share: float | None = None
     loops: Sequence[Mapping[str, Any]] = ()

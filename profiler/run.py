@@ -26,6 +26,8 @@ class Outcome:
     """Mean training loss over the first and over the last (at most ten) steps; an entry is null if it is not a number."""
     distinct_samples: int | None = None
     """Different samples delivered in the epoch that delivered most."""
+    cpu_cores: float | None = None
+    """CPU that this process's tree used between first iter() and end, in cores: 1.5 is one and a half of them all the time."""
     foreign_cpu_share: float | None = None
     """CPU that processes outside this one's tree took of the usable cores, 0..1, between first iter() and end."""
     us_per_step_main: float | None = None

@@ -24,6 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from .comparison import Comparison
 from .errors import UserError
 from .events import Made, Row
 from .probe import records
@@ -33,6 +34,7 @@ HEADER = "run.json"
 SPANS = "events.spans.arrow"
 MADE = "events.made.arrow"
 MAKING = "making"
+SUMMARY = "summary.json"
 MOST_WORKERS = 100_000
 
 UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
@@ -255,6 +257,20 @@ def _header(path: Path, content: Mapping[str, Any]) -> Header:
 def _known(kind: type[Header] | type[Outcome], content: Mapping[str, Any]) -> dict[str, Any]:
     names = {field.name for field in fields(kind)}
     return {name: value for name, value in content.items() if name in names}
+
+
+def read_comparison(folder: Path) -> Comparison:
+    """What summary.json says of several runs. Raises UserError where there is none, or none that this version reads."""
+    path = folder / SUMMARY
+    try:
+        content = json.loads(path.read_text(), parse_constant=_no_number)
+        if content["schema"] > SCHEMA:
+            raise UserError(f"{path} was written by format {content['schema']}; this version reads up to {SCHEMA}")
+        return TypeAdapter(Comparison).validate_json(json.dumps(content))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise UserError(f"{path} is damaged: the runs beside it can be read one by one") from None
 
 
 def _read_table(path: Path, kind: type[Row] | type[Made]) -> tuple[NDArray[np.int64], bool]:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from . import registry
 from .errors import UserError
+from .settings import FAMILIES, LENGTHS, VARY, Entry, Grid, Key, changed, given, read
 from .units import quote
 
-FAMILIES = ("source", "loader", "model")
-LENGTHS = ("epochs", "steps", "duration")
-
-MAX_BYTES = 64 * 1024
-MAX_DEPTH = 8
+MOST_VARIANTS = 500
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,28 @@ def find(name_or_path: str) -> Path:
     raise UserError(f"no scenario {quote(name_or_path)}: no such file.{guess} Shipped ones: {', '.join(known)}")
 
 
-def load(
+@dataclass(frozen=True)
+class Variant:
+    """One of the scenarios that `vary` unfolds into."""
+
+    scenario: Scenario
+    settings: Mapping[str, Any]
+    """What `vary` sets, as it is written there: "loader.num_workers" -> 2."""
+    group: str
+    """What it shares with the others of its mapping: "threads, num_threads 2". Empty where nothing is fixed."""
+    label: str
+    """What sets it apart in its group: "buffer_batches 4"."""
+
+
+def load(path: str | Path, settings: Sequence[str] = (), **flags: Any) -> Scenario:
+    """The one scenario of a file. Raises UserError if it varies something: `unfold` gives all of them."""
+    variants = unfold(path, settings, **flags)
+    if len(variants) > 1:
+        raise UserError(f"{path}: varies its settings, and one scenario is needed here: add --set {VARY}=null")
+    return variants[0].scenario
+
+
+def unfold(
     path: str | Path,
     settings: Sequence[str] = (),
     *,
@@ -94,176 +111,78 @@ def load(
     steps: int | None = None,
     duration: str | None = None,
     repeats: int | None = None,
-) -> Scenario:
-    """The scenario of a file, under the changes of a command line: `settings` are texts such as "loader.num_workers=4"."""
+) -> tuple[Variant, ...]:
+    """The scenarios of a file, under the changes of a command line: `settings` are texts such as "loader.num_workers=4".
+
+    Without `vary` there is one, without a label. Raises UserError for whatever cannot be measured, before anything is.
+    """
     path = Path(path)
-    changes = {key: entry for text in settings for key, entry in _set(text).items()}
+    changes = {key: entry for text in settings for key, entry in given(text).items()}
     if device == "simulated":
         changes["model", "kind"] = Entry("simulated", "--device simulated")
     flags = {"steps": steps, "duration": duration, "repeats": repeats}
     changes |= {(name,): Entry(value, f"--{name} {value}") for name, value in flags.items() if value is not None}
-    return _checked(_changed(_written(_read(path), str(path)), changes), path)
+    written = read(path)
+    grids = (changes.pop((VARY,), None) or written.pop((VARY,), Entry([], ""))).value
+    written.pop((VARY,), None)
+    if not grids:
+        return (Variant(_checked(changed(written, changes), path), {}, "", ""),)
+    variants = []
+    for grid in grids:
+        _refuse_varied(changes, grid)
+        variants += [_variant(written, grid, choice, changes, path) for choice in _combinations(grid)]
+    _refuse_twice(variants, grids[0].place)
+    return tuple(variants)
 
 
-# The text as settings: each a key, its value and where it was written. Nothing is known of parts here.
+Choice = Sequence[Mapping[Key, Entry]]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One setting, as it was written."""
-
-    value: Any
-    place: str
-    """What a message about it begins with: "scenarios/ssd.yaml:3" or "--set seed=1"."""
-
-
-Key = tuple[str, ...]
-"""("batch_size",) or ("loader", "num_workers")."""
-
-At = Callable[..., str]
-"""The place of a line, of a line and a column, or of the whole text."""
+def _combinations(grid: Grid) -> list[Choice]:
+    """Every combination; the last key varies fastest."""
+    n = math.prod(len(choices) for choices in grid.choices)
+    if n > MOST_VARIANTS:
+        raise UserError(f"{grid.place}: vary unfolds into {n:,} runs; at most {MOST_VARIANTS} are measured")
+    return list(itertools.product(*grid.choices))
 
 
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
-        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(raw) > MAX_BYTES:
-        raise UserError(f"{path}: is larger than {MAX_BYTES // 1024} KiB: a scenario is a few lines of YAML")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is not UTF-8 text (byte {error.start}): a scenario is a few lines of YAML") from None
+def _variant(written: Mapping[Key, Entry], grid: Grid, choice: Choice, changes: Mapping[Key, Entry], path: Path) -> Variant:
+    entries = dict(written)
+    for settings in choice:
+        entries = changed(entries, settings)
+    varied = [settings for settings, choices in zip(choice, grid.choices, strict=True) if len(choices) > 1]
+    fixed = [settings for settings in choice if settings not in varied]
+    whole = {".".join(key): entry.value for settings in choice for key, entry in settings.items()}
+    if not varied:
+        varied, fixed = fixed, []
+    return Variant(_checked(changed(entries, changes), path), whole, _words(fixed), _words(varied))
 
 
-def _written(text: str, name: str) -> dict[Key, Entry]:
-    """All settings of a file."""
-
-    def at(*position: int) -> str:
-        return ":".join([name, *map(str, position)])
-
-    root = _compose(text, at)
-    if root is None:
-        raise UserError(f"{name}: is empty: a scenario has {', '.join(FAMILIES)}, batch_size and one of {', '.join(LENGTHS)}")
-    if not isinstance(root, yaml.MappingNode):
-        raise UserError(f"{at(_line(root))}: a scenario is one `key: value` a line, such as batch_size: 32")
-    entries: dict[Key, Entry] = {}
-    for key, line, node in _items(root, at):
-        entries |= _entries(key, at(line), node, at)
-    return entries
+def _words(choice: Choice) -> str:
+    """ "threads, num_threads 2": kinds by their name alone, other settings by the option and its value."""
+    entries = [item for settings in choice for item in settings.items()]
+    return ", ".join(_said(entry.value) if key[-1] == "kind" else f"{key[-1]} {_said(entry.value)}" for key, entry in entries)
 
 
-def _set(text: str) -> dict[Key, Entry]:
-    """The settings of one --set: one, unless its value is a whole part."""
-
-    def at(*position: int) -> str:
-        return f"--set {text}"
-
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise UserError(f"--set {text}: has no value: write it as --set loader.num_workers=4")
-    node = _compose(value, at) or yaml.ScalarNode("", "")
-    family, dot, option = name.strip().partition(".")
-    return {(family, option): Entry(_plain(node, at), at())} if dot else _entries(family, at(), node, at)
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
-def _entries(key: str, place: str, node: yaml.Node, at: At) -> dict[Key, Entry]:
-    """A part unfolds into its kind and its options; a bare name is its kind."""
-    if key in FAMILIES and isinstance(node, yaml.MappingNode):
-        return {(key, option): Entry(_plain(value, at), at(line)) for option, line, value in _items(node, at)}
-    return {(key, "kind") if key in FAMILIES else (key,): Entry(_plain(node, at), place)}
+def _refuse_varied(changes: Mapping[Key, Entry], grid: Grid) -> None:
+    """A --set of what is varied would make all variants alike."""
+    varied = {key for choices in grid.choices if len(choices) > 1 for settings in choices for key in settings}
+    for key, entry in changes.items():
+        if key in varied:
+            name = ".".join(key)
+            raise UserError(f"{entry.place}: {name} is what the scenario varies: add --set {VARY}=null for a single run")
 
 
-def _changed(written: Mapping[Key, Entry], changes: Mapping[Key, Entry]) -> dict[Key, Entry]:
-    """The command line wins. A new kind forgets the options of the old one, and a new length the old length."""
-    forgotten = {key[0] for key, new in changes.items() if key[1:] == ("kind",) and not _same(written.get(key), new)}
-    if any((length,) in changes for length in LENGTHS):
-        forgotten |= set(LENGTHS)
-    return {key: entry for key, entry in written.items() if key[0] not in forgotten} | dict(changes)
-
-
-def _same(old: Entry | None, new: Entry) -> bool:
-    return old is not None and old.value == new.value
-
-
-# YAML, without what a scenario has no use for.
-
-
-def _compose(text: str, at: At) -> yaml.Node | None:
-    try:
-        _refuse_the_exotic(text, at)
-        return yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        position = (mark.line + 1, mark.column + 1) if mark else ()
-        raise UserError(f"{at(*position)}: is not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter two: escapes beyond Unicode, endless digits
-        raise UserError(f"{at()}: is not YAML: {str(error).partition(chr(10))[0]}") from None
-
-
-def _refuse_the_exotic(text: str, at: At) -> None:
-    """As the parser comes to it: before aliases can multiply or depth can exhaust the stack."""
-    depth = documents = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        documents += isinstance(event, yaml.DocumentStartEvent)
-        problem = _exotic(event, depth, documents)
-        if problem:
-            raise UserError(f"{at(_line(event))}: {problem}")
-
-
-def _exotic(event: yaml.Event, depth: int, documents: int) -> str | None:
-    if getattr(event, "anchor", None):
-        return "anchors and aliases are not read: write the value out"
-    if tag := getattr(event, "tag", None):
-        return f"tags are not read: write the value without {quote(tag)}"
-    if depth > MAX_DEPTH:
-        return f"is nested deeper than {MAX_DEPTH}: a part holds options, and an option a value or a list"
-    return "a second document begins: a file holds one scenario" if documents > 1 else None
-
-
-def _line(node: Any) -> int:
-    """Of a node or an event."""
-    return int(node.start_mark.line) + 1
-
-
-def _items(node: yaml.MappingNode, at: At) -> Iterator[tuple[str, int, yaml.Node]]:
-    """Key, line and value. Keys are texts: 1 and true are names like any other."""
-    lines: dict[str, int] = {}
-    for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise UserError(f"{at(_line(key))}: a key is a word, not a list or a mapping")
-        if key.value in lines:
-            raise UserError(f"{at(_line(key))}: {quote(key.value)} is given twice, first in line {lines[key.value]}")
-        lines[key.value] = _line(key)
-        yield key.value, _line(key), value
-
-
-def _plain(node: yaml.Node, at: At) -> Any:
-    if isinstance(node, yaml.MappingNode):
-        return {key: _plain(value, at) for key, _, value in _items(node, at)}
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(value, at) for value in node.value]
-    return _unquoted(node.value) if isinstance(node, yaml.ScalarNode) and node.style is None else node.value
-
-
-_NULLS = ("", "~", "null", "Null", "NULL")
-_BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-
-
-def _unquoted(text: str) -> Any:
-    """Numbers as JSON has them. The rules of YAML 1.1, PyYAML's own, read 1e-3 as text, but 1:30 as 90 and 010 as 8."""
-    if text in _NULLS:
-        return None
-    if text in _BOOLS:
-        return _BOOLS[text]
-    if _INT.fullmatch(text):
-        return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
+def _refuse_twice(variants: Sequence[Variant], place: str) -> None:
+    for one, other in itertools.combinations(variants, 2):
+        if one.scenario == other.scenario:
+            raise UserError(
+                f"{place}: vary has the same settings twice: {one.label or one.group}, {other.label or other.group}"
+            )
 
 
 # The settings as a scenario.
@@ -284,12 +203,11 @@ def _checked(entries: Mapping[Key, Entry], path: Path) -> Scenario:
 
 def _refuse_unknown(entries: Mapping[Key, Entry], known: Sequence[str]) -> None:
     for key, entry in entries.items():
-        if key[0] == "vary":
-            raise UserError(f"{entry.place}: vary is not supported yet: run once a value, with --set loader.num_workers=4")
         if key[0] not in known or (len(key) > 1 and key[0] not in FAMILIES):
-            name = ".".join(key)
-            guess = registry.closest(name, known)
-            raise UserError(f"{entry.place}: no key {quote(name)}. It takes: {', '.join(known)}.{guess}")
+            name, takes = ".".join(key), [*known, VARY]
+            guess = "" if key == (VARY,) else registry.closest(name, takes)
+            where = " inside vary" if key == (VARY,) else ""
+            raise UserError(f"{entry.place}: no key {quote(name)}{where}. It takes: {', '.join(takes)}.{guess}")
 
 
 def _options(schema: Mapping[str, registry.Option], given: Mapping[str, Entry], place: str, label: str) -> dict[str, Any]:

@@ -27,8 +27,8 @@ ONLY_IN = {
     "plotly": ["profiler/reports/*"],
     "jinja2": ["profiler/reports/*"],
     "pyarrow": ["profiler/runfile.py"],
-    "pydantic": ["profiler/registry.py", "profiler/scenario.py", "profiler/runfile.py"],
-    "yaml": ["profiler/scenario.py"],
+    "pydantic": ["profiler/registry.py", "profiler/runfile.py"],
+    "yaml": ["profiler/settings.py"],
     "psutil": ["profiler/environment.py", "profiler/samplers/*", "loaders/sources/*"],
     "typer": ["profiler/cli.py", "profiler/commands/*"],
     "rich": ["profiler/cli.py", "profiler/commands/*", "profiler/live.py", "profiler/reports/*"],
@@ -51,7 +51,7 @@ COMPUTING = [
         "units",
         "tune",
     ),
-    *("repeats", "rules/*", "whatif", "whatif/*"),
+    *("comparison", "rules/*", "whatif", "whatif/*"),
 ]
 ARITHMETIC = {
     *(
@@ -72,9 +72,22 @@ ARITHMETIC = {
 # Below the waist a Run is read, on any machine, a year later: nothing there looks back up at how it was made.
 BELOW = [*COMPUTING, "reports/*"]
 ABOVE = {
-    *("attach", "calibrate", "cli", "commands", "conclude", "crosscheck", "environment", "execute", "faults", "instrument"),
+    *(
+        "attach",
+        "calibrate",
+        "child",
+        "cli",
+        "commands",
+        "conclude",
+        "crosscheck",
+        "environment",
+        "execute",
+        "faults",
+        "instrument",
+    ),
     "interrupts",
-    *("live", "places", "probe", "ranks", "registry", "runfile", "samplers", "scenario", "watch"),
+    *("live", "places", "probe", "ranks", "registry", "replay", "runfile", "samplers", "scenario", "settings", "sweep"),
+    "watch",
 }
 
 

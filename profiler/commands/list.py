@@ -9,13 +9,14 @@ def main() -> None:
     from rich.table import Table
 
     from .. import registry, scenario
+    from ..settings import FAMILIES
 
     console = Console(highlight=False)
     table = Table("scenario", "what it shows", box=None, title_justify="left", pad_edge=False)
     for name, path in scenario.shipped().items():
         table.add_row(name, path.read_text().partition("\n")[0].lstrip("# "))
     console.print(table)
-    for family in scenario.FAMILIES:
+    for family in FAMILIES:
         table = Table(family, "what it is", "options and their defaults", box=None, pad_edge=False)
         for kind in registry.kinds(family):
             part = registry.describe(family, kind)

@@ -1,11 +1,15 @@
-"""`run`: measures a scenario."""
+"""`run`: measures a scenario, or all that it varies."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -16,9 +20,9 @@ from ..errors import UserError
 from ..interrupts import Terminated
 
 if TYPE_CHECKING:
+    from ..comparison import Comparison
     from ..conclude import Concluded
-    from ..contracts import Source
-    from ..scenario import Scenario
+    from ..scenario import Scenario, Variant
 
 
 def main(
@@ -42,26 +46,41 @@ def main(
     Writes a run directory (run.json, events, result.json, stalls.png) and prints the report. Exit status 0: measured;
     2: something to mend, as the message says; 130: interrupted, with what was measured kept.
     """
-    from ..scenario import find, load
+    from ..scenario import find, unfold
 
-    asked = load(find(scenario), settings or [], device=device, steps=steps, duration=duration, repeats=repeats)
-    if out is not None and os.path.lexists(out):
-        raise UserError(f"{out} exists, and a run never overwrites another: choose another --out, or remove it")
+    variants = unfold(find(scenario), settings or [], device=device, steps=steps, duration=duration, repeats=repeats)
     signal.signal(signal.SIGTERM, _terminate)
-    program = context.find_root().info_name or "stallscope"
-    source = _prepared(asked, device, silent=quiet or json)
-    folder = out or _fresh(Path("runs"), asked.name)
-    folders = [folder] if asked.repeats == 1 else [folder / f"run-{i:03d}" for i in range(asked.repeats)]
-    concluded = []
-    for each in folders:
-        ended_by = _measured(asked, source, each, device, silent=quiet or json)
-        concluded.append(_concluded(each, ended_by, program))
-        if ended_by is not None:
-            _show([each], concluded[-1:], None, program, json=json, quiet=quiet)
-            return _ended_early(ended_by, each, concluded[-1].result.steps, program)
-    summary = _summarised(folder, folders, concluded, program)
-    _show(folders, concluded, summary, program, json=json, quiet=quiet)
-    return 0
+    asked = Asked(device, out, json=json, quiet=quiet, program=context.find_root().info_name or "stallscope")
+    if len(variants) > 1 or variants[0].scenario.repeats > 1:
+        return _several(variants, asked)
+    return _one(variants[0].scenario, asked)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The rest of the command line."""
+
+    device: str
+    out: Path | None
+    json: bool
+    quiet: bool
+    program: str
+
+    @property
+    def silent(self) -> bool:
+        return self.quiet or self.json
+
+    def say(self, text: str) -> None:
+        if not self.silent:
+            print(text, file=sys.stderr)
+
+    def refuse_overwriting(self) -> None:
+        if self.out is not None and os.path.lexists(self.out):
+            raise UserError(f"{self.out} exists, and a run never overwrites another: choose another --out, or remove it")
+
+    def folder(self, name: str) -> Path:
+        """Where the run goes. A directory of our own naming is made at once."""
+        return self.out or _fresh(Path("runs"), name)
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:
@@ -74,58 +93,46 @@ def _fresh(parent: Path, name: str) -> Path:
 
     base = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     for each in (base, *(f"{base}-{i}" for i in range(2, 1000))):
-        try:
+        with faults.told(), suppress(FileExistsError):
             (parent / each).mkdir(parents=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise UserError(faults.in_words(error)) from error
-        return parent / each
+            return parent / each
     raise UserError(f"{parent} holds a thousand runs of this second: name another --out")
 
 
-def _prepared(asked: Scenario, device: str, silent: bool) -> Source:
-    """The source with its samples ready; whatever is in the way is the user's to mend."""
+# One run, in this process
+
+
+def _one(scenario: Scenario, asked: Asked) -> int:
     from .. import faults, live
-    from ..execute import prepare
+    from ..execute import execute, prepare
     from ..places import cache_dir
 
-    try:
-        with live.preparing("writing sample files", silent) as progress:
-            return prepare(asked, cache_dir(os.environ), device, progress)
-    except OSError as error:
-        raise UserError(f"source '{asked.source.kind}': {faults.in_words(error)}") from error
-
-
-def _measured(asked: Scenario, source: Source, folder: Path, device: str, silent: bool) -> BaseException | None:
-    from .. import faults, live
-    from ..execute import execute
-
-    try:
-        return execute(asked, source, folder, sys.argv, device, live.progress(silent))
-    except OSError as error:
-        raise UserError(faults.in_words(error)) from error
+    asked.refuse_overwriting()
+    with faults.told(f"source '{scenario.source.kind}': "), live.preparing("writing sample files", asked.silent) as progress:
+        source = prepare(scenario, cache_dir(os.environ), asked.device, progress)
+    folder = asked.folder(scenario.name)
+    with faults.told():
+        ended_by = execute(scenario, source, folder, sys.argv, asked.device, live.progress(asked.silent))
+    concluded = _concluded(folder, ended_by, asked.program)
+    _show(concluded, folder, asked)
+    return 0 if ended_by is None else _ended_early(ended_by, folder, concluded.result.steps, asked.program)
 
 
 def _concluded(folder: Path, ended_by: BaseException | None, program: str) -> Concluded:
     """Reads the run back, as `report` will, and writes what was concluded beside it."""
     from .. import faults
-    from ..conclude import conclude, draw
-    from ..runfile import read_run, write_whole
+    from ..conclude import conclude, keep
+    from ..runfile import read_run
 
     try:
-        concluded = conclude(read_run(folder))
-    except UserError as error:  # not even the header could be written, and why is what ended the run
-        raise UserError((ended_by and faults.in_words(ended_by)) or str(error)) from ended_by
-    try:
-        write_whole(folder / "result.json", draw(concluded, "json"))
-        write_whole(folder / "stalls.png", draw(concluded, "png"))
-    except OSError as error:
-        if ended_by is None:  # else that is said, and how to draw what is not written here
-            raise UserError(
-                f"{faults.in_words(error)}. The recorded run is whole: `{program} report {folder}` draws it"
-            ) from error
-    return concluded
+        with faults.told(advice=f". The recorded run is whole: `{program} report {folder}` draws it"):
+            return keep(folder)
+    except UserError as error:
+        if ended_by is None:
+            raise
+        if isinstance(error.__cause__, OSError):  # what ended the run is said, and how to draw what is not written here
+            return conclude(read_run(folder))
+        raise UserError(faults.in_words(ended_by) or str(error)) from ended_by  # not even the header could be written
 
 
 def _ended_early(error: BaseException, folder: Path, steps: int, program: str) -> int:
@@ -143,36 +150,67 @@ def _ended_early(error: BaseException, folder: Path, steps: int, program: str) -
     raise UserError(f"{words}\n{kept}") from error
 
 
-def _summarised(folder: Path, folders: list[Path], concluded: list[Concluded], program: str) -> str | None:
-    """The summary of several runs, written beside them; None for one run."""
-    from .. import faults
-    from ..repeats import summary
-    from ..runfile import to_text, write_whole
-
-    if len(folders) == 1:
-        return None
-    content = to_text(summary(folder.name, [each.name for each in folders], [each.result for each in concluded]))
-    try:
-        write_whole(folder / "summary.json", content)
-    except OSError as error:
-        raise UserError(f"{faults.in_words(error)}. All runs are whole: `{program} report {folders[0]}` draws one") from error
-    return content
-
-
-def _show(folders: list[Path], concluded: list[Concluded], summary: str | None, program: str, json: bool, quiet: bool) -> None:
-    """The report of the run with the median throughput; of several, their table as well."""
+def _show(concluded: Concluded, folder: Path, asked: Asked) -> None:
     from .. import registry
     from ..conclude import draw
-    from ..repeats import middle, table
 
     text = registry.load("report", "text")
-    results = [each.result for each in concluded]
-    shown = middle(results)
-    each = concluded[shown]
-    if json:
-        print(summary or draw(each, "json"), end="")
-    elif not quiet:
-        print(text.render(each.run, each.result, each.diagnosis, colour=sys.stdout.isatty()))
-        if summary is not None:
-            print(table([folder.name for folder in folders], results))
-        print(text.footer(str(folders[shown]), program))
+    if asked.json:
+        print(draw(concluded, "json"), end="")
+    elif not asked.quiet:
+        print(text.render(concluded.run, concluded.result, concluded.diagnosis, colour=sys.stdout.isatty()))
+        print(text.footer(str(folder), asked.program))
+
+
+# Several runs, each in a process of its own
+
+
+def _several(variants: Sequence[Variant], asked: Asked) -> int:
+    """Runs of several settings, or several of one. An unfinished comparison that lies in --out is gone on with."""
+    from .. import faults, live
+    from ..runfile import SUMMARY
+    from ..sweep import Sweep, sweep
+
+    goes_on = asked.out is not None and (asked.out / SUMMARY).is_file()
+    if not goes_on:
+        asked.refuse_overwriting()
+    folder = asked.folder(variants[0].scenario.name)
+    made = Sweep(variants[0].scenario.name, variants, folder, sys.argv, asked.device)
+    if goes_on:
+        made.take_up()
+        asked.say(f"{len(made.runs)} runs are there already")
+    else:
+        again = f"{asked.program} run {shlex.quote(str(variants[0].scenario.path))} --out {shlex.quote(str(folder))}"
+        asked.say(f"Broken off, it goes on with: {again} (and what was --set)")
+    try:
+        with faults.told(advice=_GOES_ON), live.Board(asked.silent) as board:
+            comparison = sweep(made, board, asked.silent)
+    except KeyboardInterrupt:
+        print(f"interrupted. {len(made.runs)} runs are measured and kept in {folder}{_GOES_ON}", file=sys.stderr)
+        return 130
+    finally:
+        with suppress(OSError):  # refused before anything was measured: an empty folder tells nothing
+            folder.rmdir()
+    return _compared(comparison, folder, asked)
+
+
+_GOES_ON = ". The same command with --out set to that folder goes on with them"
+
+
+def _compared(comparison: Comparison, folder: Path, asked: Asked) -> int:
+    from .. import faults, registry
+    from ..conclude import draw_comparison
+    from ..runfile import write_whole
+
+    with faults.told(advice=f". All runs are whole: `{asked.program} report {folder}` draws them"):
+        if len(comparison.settings) > 1:
+            write_whole(folder / "compare.png", draw_comparison(comparison, "png"))
+    if asked.json:
+        print((folder / "summary.json").read_text(), end="")
+    elif not asked.quiet:
+        print(draw_comparison(comparison, "text"))
+        print(registry.load("report", "text").footer(str(folder), asked.program))
+    failed = [f"{setting.name}: {setting.problem}" for setting in comparison.settings if setting.problem and setting.installed]
+    if failed:
+        raise UserError("not all was measured. " + "; ".join(failed))
+    return 0

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import shlex
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, NamedTuple
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +16,7 @@ from rich.text import Text
 from ..result import Cost, Diagnosis, Finding, Result, Storage
 from ..run import Run
 from ..units import count, duration, rate, share, size, speedup
+from ._page import page
 from ._words import BUSY, CAUSES, NOT_MEASURED, PARTS, STAGES, labels, no_storage, setup, share_or_not, throughput
 
 MOST_FINDINGS = 5
@@ -33,19 +32,6 @@ SEVERITY = {"high": "red", "moderate": "yellow", "info": "green"}
 
 def render(run: Run, result: Result, diagnosis: Diagnosis, *, width: int | None = None, colour: bool = False) -> str:
     """Plain text, or text with terminal colours. width: in characters; the terminal's, within 80..120, if not given."""
-    width = width or min(120, max(80, shutil.get_terminal_size().columns))
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        height=100,
-        color_system="standard" if colour else None,
-        force_terminal=colour,
-        force_jupyter=False,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
     sections = [
         _title(run, result),
         _findings(diagnosis.findings),
@@ -55,11 +41,7 @@ def render(run: Run, result: Result, diagnosis: Diagnosis, *, width: int | None 
         _cost(result),
         _not_measured(result),
     ]
-    with console.capture() as captured:
-        for section in sections:
-            console.print(section)
-            console.print()
-    return "\n".join(line.rstrip() for line in captured.get().rstrip().splitlines()) + "\n"
+    return page(sections, width=width, colour=colour)
 
 
 def footer(folder: str, program: str) -> str:

@@ -283,4 +283,4 @@ CONTRACT = {
     "verdict",
     "findings",
 }
-ADDED = {"steady_input_stall", "unreadable_samples", "source", "loader", "stopped_by"}
+ADDED = {"cpu_cores", "steady_input_stall", "unreadable_samples", "source", "loader", "stopped_by"}

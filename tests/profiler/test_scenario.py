@@ -45,7 +45,7 @@ WORKERS_WHOLE = "loader.torch_workers: num_workers must be a whole number"
 NO_UNIT_8 = "'8' has no unit: write 8 ns, 8 us, 8 ms, 8 s, 8 min, 8 h"
 LOADERS = "It can be: naive, tf_prefetch, torch_workers"
 ONE_LENGTH = "a run takes one of epochs, steps, duration"
-TAKES = "It takes: source, loader, model, batch_size, epochs, steps, duration, seed, repeats, sync_every_step, on_error."
+TAKES = "It takes: source, loader, model, batch_size, epochs, steps, duration, seed, repeats, sync_every_step, on_error, vary."
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -239,11 +239,6 @@ class TestChanges:
         ("model: {kind: two_layer, hidden: 128}\n", "", "s.yaml: model needs a kind. It can be: simulated, two_layer"),
         ("batch_size: 32\n", "", "s.yaml: needs batch_size: a whole number"),
         ("epochs: 2", "epoch: 2", f"s.yaml:8: no key 'epoch'. {TAKES} Did you mean epochs?"),
-        (
-            "epochs: 2",
-            "vary: {loader.num_workers: [0, 2]}",
-            "s.yaml:8: vary is not supported yet: run once a value, with --set loader.num_workers=4",
-        ),
         ("epochs: 2", "", "s.yaml: needs one of epochs, steps, duration: how long to run"),
         ("epochs: 2", "epochs: null", "s.yaml: needs one of epochs, steps, duration: how long to run"),
         ("epochs: 2", "epochs: 2\nsteps: 3", f"s.yaml:9: epochs and steps are given together: {ONE_LENGTH}"),
@@ -285,6 +280,107 @@ class TestChanges:
 def test_a_bad_line_is_refused_with_its_place_and_what_would_be_right(load: Load, old: str, new: str, message: str) -> None:
     assert old in SSD
     assert refusal(load, SSD.replace(old, new, 1)) == message
+
+
+LARGER = "use batch_size: 1200 or less, or samples: 1201 or more"
+VARY = """\
+vary:
+  - loader: {kind: torch_workers, num_workers: 2}
+    loader.prefetch_factor: [1, 4]
+    batch_size: [8, 16]
+  - loader: [naive, {kind: torch_workers, num_workers: 1}]
+"""
+
+
+class TestVary:
+    def unfold(self, load: Load, text: str, *changes: str, **flags: Any) -> tuple[scenario.Variant, ...]:
+        with contextlib.suppress(UserError):
+            load(text)
+        return scenario.unfold("s.yaml", changes, **flags)
+
+    def test_lists_unfold_into_every_combination_one_mapping_after_another(self, load: Load) -> None:
+        variants = self.unfold(load, SSD + VARY)
+        assert [(v.group, v.label) for v in variants] == [
+            ("torch_workers, num_workers 2", "prefetch_factor 1, batch_size 8"),
+            ("torch_workers, num_workers 2", "prefetch_factor 1, batch_size 16"),
+            ("torch_workers, num_workers 2", "prefetch_factor 4, batch_size 8"),
+            ("torch_workers, num_workers 2", "prefetch_factor 4, batch_size 16"),
+            ("", "naive"),
+            ("", "torch_workers, num_workers 1"),
+        ]
+        assert variants[2].scenario.loader.options["prefetch_factor"] == 4
+        assert variants[2].scenario.batch_size == 8
+        assert variants[2].settings == {
+            "loader.kind": "torch_workers",
+            "loader.num_workers": 2,
+            "loader.prefetch_factor": 4,
+            "batch_size": 8,
+        }
+        assert variants[4].scenario == load(SSD, "loader=naive")
+
+    def test_without_vary_there_is_one_without_a_name(self, load: Load) -> None:
+        (variant,) = self.unfold(load, SSD)
+        assert variant == scenario.Variant(load(SSD), {}, "", "")
+        assert self.unfold(load, SSD + VARY, "vary=null") == (variant,)
+
+    def test_what_is_varied_need_not_be_given_besides(self, load: Load) -> None:
+        text = SSD.replace("source: {kind: ssd, samples: 1200, image: 64}\n", "vary: {source: [ram, ssd]}\n")
+        assert [v.scenario.source.kind for v in self.unfold(load, text)] == ["ram", "ssd"]
+
+    def test_a_list_of_lists_varies_an_option_that_is_a_list(self, load: Load) -> None:
+        variants = self.unfold(load, SSD + "vary: {source: synthetic, source.shape: [[4, 4, 3], [8, 8, 3]]}\n", "batch_size=1")
+        assert [v.scenario.source.options["shape"] for v in variants] == [(4, 4, 3), (8, 8, 3)]
+        assert [v.label for v in variants] == ["shape [4, 4, 3]", "shape [8, 8, 3]"]
+
+    def test_the_command_line_changes_every_variant(self, load: Load) -> None:
+        variants = self.unfold(load, SSD + VARY, "source.samples=100", steps=7)
+        assert {(v.scenario.source.options["samples"], v.scenario.steps, v.scenario.epochs) for v in variants} == {
+            (100, 7, None)
+        }
+
+    def test_and_may_give_the_variation_itself(self, load: Load) -> None:
+        variants = self.unfold(load, SSD, "vary={seed: [1, 2]}")
+        assert [v.scenario.seed for v in variants] == [1, 2]
+
+    def test_one_scenario_of_several_is_not_guessed(self, load: Load) -> None:
+        assert refusal(load, SSD + VARY) == (
+            "s.yaml: varies its settings, and one scenario is needed here: add --set vary=null"
+        )
+
+    @pytest.mark.parametrize(
+        ("vary", "changes", "message"),
+        [
+            ("[]", (), "s.yaml:9: vary is an empty list: write a mapping such as {loader.num_workers: [0, 2, 4]}"),
+            ("3", (), "s.yaml:9: vary is a mapping such as {loader.num_workers: [0, 2, 4]}, or a list of them"),
+            ("{}", (), "s.yaml:9: vary is a mapping such as {loader.num_workers: [0, 2, 4]}, or a list of them"),
+            ("{seed: []}", (), "s.yaml:9: vary: seed has an empty list: write the values to compare"),
+            ("{seed: [1, x]}", (), "s.yaml:9: seed must be a whole number, not the text 'x'"),
+            ("{sed: [1, 2]}", (), f"s.yaml:9: no key 'sed'. {TAKES} Did you mean seed?"),
+            ("{vary: {seed: [1, 2]}}", (), f"s.yaml:9: no key 'vary' inside vary. {TAKES}"),
+            ("{seed: [1, 1]}", (), "s.yaml:9: vary has the same settings twice: seed 1, seed 1"),
+            (
+                "{batch_size: [1201]}",
+                (),
+                f"s.yaml:9: batch_size 1201 is larger than the 1200 samples of source 'ssd': {LARGER}",
+            ),
+            (
+                "{seed: [1, 2]}",
+                ("seed=3",),
+                "--set seed=3: seed is what the scenario varies: add --set vary=null for a single run",
+            ),
+            (
+                f"{{seed: {list(range(30))}, epochs: {list(range(1, 31))}}}",
+                (),
+                "s.yaml:9: vary unfolds into 900 runs; at most 500 are measured",
+            ),
+        ],
+    )
+    def test_what_cannot_be_varied_is_refused_with_its_place(
+        self, load: Load, vary: str, changes: tuple[str, ...], message: str
+    ) -> None:
+        with pytest.raises(UserError) as refused:
+            self.unfold(load, f"{SSD}vary: {vary}\n", *changes)
+        assert str(refused.value) == message
 
 
 def test_a_batch_larger_than_the_source_is_refused(load: Load) -> None:

@@ -1,0 +1,1 @@
+"""Reports of several runs side by side, one file a format."""

@@ -1,0 +1,12 @@
+"""summary.json: every setting, every run and what was concluded, for other programs."""
+
+from __future__ import annotations
+
+import json
+
+from ...comparison import Comparison, to_json
+
+
+def render(comparison: Comparison) -> str:
+    """The schema is `comparison.Comparison`. null means not measured."""
+    return json.dumps(to_json(comparison), indent=1, allow_nan=False) + "\n"
