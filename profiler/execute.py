@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import environment, probe, ranks, registry, watch
+from . import environment, probe, ranks, watch
 from .contracts import Loader, Model, Source
 from .environment import CpuReading
 from .interrupts import Interrupts
 from .replay import Replay
 from .run import Header, Outcome
 from .runfile import MAKING, RunWriter
-from .scenario import Scenario, settings
+from .scenario import Scenario, build, settings
 from .watch import Watch
 
 Progress = Callable[[int, int], None]
@@ -49,7 +49,7 @@ def prepare(scenario: Scenario, cache_dir: Path, device: str, progress: Progress
 
 def check(scenario: Scenario, cache_dir: Path, device: str) -> Source:
     """Builds all parts once, so that they can refuse, and returns the source as it is: its samples may be missing."""
-    source: Source = registry.build("source", scenario.source.kind, cache_dir, **scenario.source.options)
+    source: Source = build("source", scenario.source, cache_dir)
     _build(scenario, source, Path(os.devnull), device).loader.close()
     return source
 
@@ -167,12 +167,8 @@ class Delivered:
 
 
 def _build(scenario: Scenario, source: Source, making: Path, device: str) -> Parts:
-    model = registry.build(
-        "model", scenario.model.kind, source.sample_shape, source.n_classes, device, scenario.seed, **scenario.model.options
-    )
-    loader = registry.build(
-        "loader", scenario.loader.kind, source, probe.Probe(making), scenario.on_error, **scenario.loader.options
-    )
+    model = build("model", scenario.model, source.sample_shape, source.n_classes, device, scenario.seed)
+    loader = build("loader", scenario.loader, source, probe.Probe(making), scenario.on_error)
     return Parts(source, loader, model)
 
 
