@@ -7,9 +7,11 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check --constraint constraints.txt
 SOURCES := profiler loaders models
 SCENARIO ?= scenarios/ssd.yaml
+# A machine with a GPU may have a Python of its own that knows it: .venv's is taken only where .venv is.
+GPU_PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types wheel bench clean
+.PHONY: help run test lint format types wheel gpu bench clean
 
 help:                   ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -50,6 +52,9 @@ wheel: .venv/dev        ## dist/*.whl, compared with the tree and used beside a 
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist > /dev/null
 	$(BIN)/python -m pytest tests/test_wheel.py
 	@ls dist/*.whl
+
+gpu:                    ## all checks that need a GPU, in a table; installs nothing: GPU_PYTHON=python3.12
+	@$(GPU_PYTHON) tests/gpu/run.py
 
 bench: .venv/dev        ## what recording costs on this machine
 	$(BIN)/python benchmarks/recording.py

@@ -91,6 +91,7 @@ class CudaDevice:
     def __init__(self) -> None:
         self.torch_device = torch.device("cuda", torch.cuda.current_device())
         self._copies = torch.cuda.Stream()
+        self._computes_on = torch.cuda.current_stream()
         self._steps = 0
         self._copy_started: torch.cuda.Event | None = None
         self._copied: torch.cuda.Event | None = None
@@ -103,17 +104,18 @@ class CudaDevice:
     @contextmanager
     def copying(self) -> Iterator[None]:
         started, ended = _event(), _event()
+        self._computes_on = torch.cuda.current_stream()
         with torch.cuda.stream(self._copies):
             started.record()
             yield
             ended.record()
-        torch.cuda.current_stream().wait_event(ended)
+        self._computes_on.wait_event(ended)
         self._pending.append(("copy", self._steps, started, ended))
 
     def put(self, array: Any) -> torch.Tensor:
         """Overlaps the host only if the batch lies in pinned memory: else the call returns when the copy is done."""
         tensor = torch.as_tensor(array).to(self.torch_device, non_blocking=True)
-        tensor.record_stream(torch.cuda.default_stream(self.torch_device))
+        tensor.record_stream(self._computes_on)  # its memory is that of the copy stream: not free before the step has used it
         return tensor
 
     @contextmanager
