@@ -33,7 +33,8 @@ class Probe:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._local = threading.local()
+        # By the kernel's number and not threading.local: threads of a C++ pool are new ones to Python in each call.
+        self._threads: dict[int, _Thread] = {}
 
     def __getstate__(self) -> Path:
         return self._folder
@@ -43,22 +44,23 @@ class Probe:
 
     def begin(self) -> None:
         """The first item is about to be read."""
-        thread: _Thread | None = getattr(self._local, "thread", None)
-        if thread is None or thread.pid != os.getpid():  # a forked worker inherits its parent's thread, files and all
-            thread = self._local.thread = _Thread(self._folder)
+        number = threading.get_native_id()
+        thread = self._threads.get(number)
+        if thread is None or thread.pid != os.getpid():  # a forked worker inherits its parent's threads, files and all
+            thread = self._threads[number] = _Thread(self._folder)
         thread.begin()
 
     def items(self, n_items: int, n_skipped: int, bytes_asked: int) -> None:
         """All items are read and decoded; collating begins."""
-        self._local.thread.items(n_items, n_skipped, bytes_asked)
+        self._threads[threading.get_native_id()].items(n_items, n_skipped, bytes_asked)
 
     def end(self) -> None:
         """The batch is made."""
-        self._local.thread.end()
+        self._threads[threading.get_native_id()].end()
 
     def forget_io(self) -> None:
         """The next record reads the I/O counters, however soon it comes: for measuring what that costs."""
-        self._local.thread.io_read_ns = 0
+        self._threads[threading.get_native_id()].io_read_ns = 0
 
 
 class _Thread:

@@ -27,6 +27,7 @@ class Ssd(JpegFiles):
     def __init__(self, folder: Path, samples: int, image: int, cold: bool) -> None:
         super().__init__(folder, samples, image)
         self.cold = cold
+        self.jpeg_paths = self.names()
         self._total_bytes: int | None = None
         self._disk = _disk.identify(folder) | _disk.NOT_MEASURED
 

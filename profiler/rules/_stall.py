@@ -14,6 +14,8 @@ HIGH = 0.2
 """A stall of a fifth of the time is worth dropping other work for; published tools draw the line there too."""
 
 
+PARALLELISM = {"torch_workers": "num_workers", "threads": "num_threads", "tf_prefetch": "num_parallel_calls"}
+"""What each loader calls the number of those that make its batches."""
 NEIGHBOURS = 0.1
 """Above it, what others take of the usable cores is said with the finding: on two cores it is a fifth of one."""
 
@@ -66,9 +68,14 @@ def workers_needed(result: Result) -> int | None:
 
 def more_workers(result: Result, proposed: int) -> str:
     """The setting, now and proposed; for a loader that has no workers, the loader to take instead."""
-    if result.scenario and result.scenario.get("loader", {}).get("kind") == "naive":
+    kind = str((result.scenario or {}).get("loader", {}).get("kind"))
+    if kind == "naive":
         return f"--set loader=torch_workers --set loader.num_workers={proposed}"
-    return f"num_workers: {n_workers(result)} -> {proposed}"
+    text = f"{PARALLELISM.get(kind, 'num_workers')}: {n_workers(result)} -> {proposed}"
+    cores = usable_cores(result)
+    if kind == "tf_prefetch" and (cores is None or proposed > cores):  # its pool has a thread a core
+        text += f", with private_threadpool_size: {proposed}"
+    return text
 
 
 def stall_in_words(result: Result) -> str:
