@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from loaders import _batch
 from profiler import registry
@@ -15,6 +16,9 @@ from profiler.probe import Probe, records
 SMALL = {
     "ssd": {"samples": 24, "image": 16},
     "ram": {"samples": 24, "image": 16},
+    "hdd": {"samples": 24, "image": 16, "seek_ns": 100_000, "rotation_ns": 0},
+    "emulated": {"samples": 24, "image": 16},
+    "folder": {"image": 16},
     "synthetic": {"samples": 24, "shape": (16, 16, 3), "read_ns": 1000, "decode_ns": 1000},
 }
 LOADERS = {
@@ -37,10 +41,22 @@ FAMILIES = ("source", "loader", "model", "rule", "report")
 def sources(tmp_path_factory):
     """Every source there is, small."""
     cache = tmp_path_factory.mktemp("cache")
-    built = {kind: registry.build("source", kind, cache, **SMALL.get(kind, {})) for kind in registry.kinds("source")}
+    given = {"folder": {"path": str(own_images(tmp_path_factory.mktemp("own")))}}
+    options = {kind: {**SMALL.get(kind, {}), **given.get(kind, {})} for kind in registry.kinds("source")}
+    built = {kind: registry.build("source", kind, cache, **options[kind]) for kind in options}
     for source in built.values():
         source.prepare(lambda done, total: None)
     return built
+
+
+def own_images(folder):
+    """What a user may have: two classes, JPEGs of any size."""
+    rng = np.random.default_rng(0)
+    for i in range(24):
+        path = folder / ("cats", "dogs")[i % 2] / f"{i}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (20 + i, 90 - i, 3), dtype=np.uint8)).save(path)
+    return folder
 
 
 @pytest.mark.parametrize(("family", "kind"), [(family, kind) for family in FAMILIES for kind in registry.kinds(family)])

@@ -6,34 +6,51 @@ import os
 from pathlib import Path
 from typing import Any
 
-from . import _disk
+from . import _direct, _disk
 from ._files import JpegFiles, Progress, clean, evict, resident_share, sample_folders, write_missing
 
 __all__ = ["build", "clean", "sample_folders"]  # the latter two are what `stallscope clean` calls
 
 
-def build(cache_dir: Path, *, samples: int = 1200, image: int = 64, path: str | None = None, cold: bool = True) -> Ssd:
-    """JPEG files in `path` (an empty folder, or one of ours), else in the cache. cold: evicted before each epoch."""
+def build(
+    cache_dir: Path,
+    *,
+    samples: int = 1200,
+    image: int = 64,
+    path: str | None = None,
+    cold: bool = True,
+    o_direct: bool = False,
+) -> Ssd:
+    """JPEG files in `path` (an empty folder, or one of ours), else in the cache. cold: evicted before each epoch.
+
+    o_direct: read past the page cache, in one request a file and with nothing read ahead, as databases do.
+    """
     folder = Path(os.path.expanduser(path)).absolute() if path is not None else cache_dir / "jpeg-v1"
     file_system = _disk.identify(folder)["file_system"]
     if cold and file_system in ("tmpfs", "ramfs"):
         raise ValueError(f"cold: {folder} lies in memory ({file_system}): give a path on a disk or set cold: false")
-    return Ssd(folder, samples, image, cold)
+    if o_direct and not _direct.works(folder):
+        raise ValueError(f"o_direct: the file system of {folder} ({file_system}) takes no O_DIRECT: leave it out")
+    return Ssd(folder, samples, image, cold, o_direct)
 
 
 class Ssd(JpegFiles):
     """Sample files that are read from the disk they lie on, whatever disk that is: `describe` says."""
 
-    def __init__(self, folder: Path, samples: int, image: int, cold: bool) -> None:
+    def __init__(self, folder: Path, samples: int, image: int, cold: bool, o_direct: bool = False) -> None:
         super().__init__(folder, samples, image)
-        self.cold = cold
-        self.jpeg_paths = self.names()
+        self.cold, self.o_direct = cold, o_direct
+        if not o_direct:  # what others read for us goes through the page cache
+            self.jpeg_paths = self.names()
         self._total_bytes: int | None = None
         self._disk = _disk.identify(folder) | _disk.NOT_MEASURED
 
     def prepare(self, progress: Progress) -> None:
         self._total_bytes = write_missing(self.folder, self.samples, progress)
         self._disk |= _disk.measure(self.names())
+
+    def read(self, index: int) -> bytes:
+        return _direct.read(self.name(index)) if self.o_direct else super().read(index)
 
     def start_epoch(self) -> float | None:
         names = self.names()
@@ -44,6 +61,7 @@ class Ssd(JpegFiles):
     def describe(self) -> dict[str, Any]:
         size = f", {self._total_bytes / 1e6:,.0f} MB" if self._total_bytes else ""
         how = "read cold" if self.cold else "read through the page cache"
+        how = "read with O_DIRECT" if self.o_direct else how
         return {
             "medium": "disk",
             "emulated": False,

@@ -37,6 +37,13 @@ def is_main(result: Result, *stages: str) -> bool:
     return part >= MAIN and part >= max(part_of_stall(result, other) or 0.0 for other in others)
 
 
+def serves_one_at_a_time(result: Result) -> bool:
+    """Whether the storage is known to: a disk that rotates, real or emulated. Virtual disks call themselves rotational."""
+    disk, device = result.source.get("disk") or {}, result.source.get("device") or {}
+    rotates = disk.get("rotational_flag") is True and disk.get("virtual") is False
+    return rotates or device.get("requests_in_flight") == 1
+
+
 def wall_share(result: Result, *stages: str) -> float:
     """The part of wall_s in which the device idled for these stages."""
     return sum(result.input_stall_by_stage.get(stage) or 0.0 for stage in stages)

@@ -13,7 +13,7 @@ MOST_READERS = 64
 
 
 def judge(result: Result) -> Finding | None:
-    if not _stall.is_main(result, "fetch") or _from_memory(result):
+    if not _stall.is_main(result, "fetch") or _from_memory(result) or _stall.serves_one_at_a_time(result):
         return None
     blocked, part, workers = _stall.per_item(result, "blocked"), _stall.part_of_stall(result, "fetch"), _stall.n_workers(result)
     if blocked is None or part is None:

@@ -10,7 +10,7 @@ from . import _stall
 
 
 def judge(result: Result) -> Finding | None:
-    if result.verdict != "input_bound" or not _making_is_main(result):
+    if result.verdict != "input_bound" or not _making_is_main(result) or _waits_in_line(result):
         return None
     workers, proposed = _stall.n_workers(result), _proposed(result)
     if proposed is None or proposed <= workers:
@@ -39,6 +39,11 @@ _MAKING = ("fetch", "decode", "collate", "core_shortage")
 def _making_is_main(result: Result) -> bool:
     part = _stall.part_of_stall(result, *_MAKING)
     return part is not None and part >= _stall.MAIN
+
+
+def _waits_in_line(result: Result) -> bool:
+    """More makers would only queue for a disk that serves one at a time."""
+    return _stall.serves_one_at_a_time(result) and _stall.is_main(result, "fetch")
 
 
 def _proposed(result: Result) -> int | None:
