@@ -27,6 +27,9 @@ from .runfile import MAKING, RunWriter
 from .scenario import Scenario, build, settings
 from .watch import Watch
 
+MOST_EPOCHS_NOTED = 1000
+"""Each is noted by writing the header anew: the time that takes would grow with the square of the epochs."""
+
 Progress = Callable[[int, int], None]
 
 
@@ -88,7 +91,7 @@ def execute(
         after = environment.read_cpu(stamps.clock)
         parts.loader.close()
         # Before the last flush: it asks for the loss, and so waits for a GPU's last steps.
-        outcome = _outcome(parts, delivered, (before, after), ended_by)
+        outcome = _outcome(parts, stamps, delivered, (before, after), ended_by)
         stamps.flush()
         writer.end(outcome)
     except OSError as error:  # a full disk: what was written before stays readable
@@ -119,7 +122,7 @@ def train(
     for epoch in itertools.count() if scenario.epochs is None else range(scenario.epochs):
         with stamps.aside():
             residents.append(parts.source.start_epoch())
-            if residents[-1] is not None:
+            if residents[-1] is not None and len(residents) <= MOST_EPOCHS_NOTED:
                 note(resident_shares=list(residents))
             delivered.next_epoch()
             batches = index_batches(len(parts.source), scenario.batch_size, scenario.seed, epoch)
@@ -201,7 +204,11 @@ def _header(scenario: Scenario, parts: Parts, command: Sequence[str]) -> Header:
 
 
 def _outcome(
-    parts: Parts, delivered: Delivered, cpu: tuple[CpuReading | None, CpuReading | None], ended_by: BaseException | None
+    parts: Parts,
+    stamps: Watch,
+    delivered: Delivered,
+    cpu: tuple[CpuReading | None, CpuReading | None],
+    ended_by: BaseException | None,
 ) -> Outcome:
     losses = parts.model.losses()
     cores = environment.usable_cores(len(environment.affinity_cores() or ()) or None, environment.quota_cores())
@@ -212,6 +219,9 @@ def _outcome(
         distinct_samples=delivered.distinct,
         cpu_cores=environment.cpu_cores(*cpu),
         foreign_cpu_share=environment.foreign_cpu_share(*cpu, cores),
+        steps=stamps.steps,
+        samples=stamps.samples,
+        epochs=stamps.epochs,
         us_per_step_main=watch.us_per_step(),
         us_per_batch_maker=probe.us_per_batch(),
     )

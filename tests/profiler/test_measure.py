@@ -13,7 +13,7 @@ from profiler.run import Outcome
 from profiler.steady import MIN_STEADY_STEPS
 from tests.fakes import MS, FakeLoop, header, run_of
 
-ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY = Kind
+ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY, GAP = Kind
 
 
 def added(shares) -> float:
@@ -283,4 +283,13 @@ CONTRACT = {
     "verdict",
     "findings",
 }
-ADDED = {"cpu_cores", "steady_input_stall", "unreadable_samples", "source", "loader", "stopped_by"}
+ADDED = {
+    "cpu_cores",
+    "sampled_share",
+    "worst_steps",
+    "steady_input_stall",
+    "unreadable_samples",
+    "source",
+    "loader",
+    "stopped_by",
+}
