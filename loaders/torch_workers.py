@@ -46,18 +46,17 @@ def build(
         "multiprocessing_context": multiprocessing_context,
         "timeout": timeout_ns / 1e9,
     }
-    with warnings.catch_warnings():
-        # It warns of more workers than cores, which is right only for workers that compute: what they do will be measured.
-        warnings.filterwarnings("ignore", message="This DataLoader will create")
-        loader = DataLoader(
-            _Samples(source, probe, on_error),
-            batch_sampler=batches,
-            collate_fn=_Collate(probe, default_collate),
-            num_workers=num_workers,
-            pin_memory=pin_memory,
-            in_order=in_order,
-            **(of_workers if num_workers else {}),
-        )
+    # It warns of more workers than cores, in each epoch; that is right only for workers that compute, and will be measured.
+    warnings.filterwarnings("ignore", message="This DataLoader will create")
+    loader = DataLoader(
+        _Samples(source, probe, on_error),
+        batch_sampler=batches,
+        collate_fn=_Collate(probe, default_collate),
+        num_workers=num_workers,
+        pin_memory=pin_memory,
+        in_order=in_order,
+        **(of_workers if num_workers else {}),
+    )
     return TorchWorkers(loader, batches)
 
 

@@ -231,14 +231,11 @@ def _concluded(comparison: Comparison) -> Comparison:
 
 def _conclusion(comparison: Comparison) -> str:
     """Which to take, how much faster it is than the slowest, and whether it is fast enough for the device."""
-    assert comparison.best is not None
     assert comparison.enough is not None
-    best, taken = comparison.settings[comparison.best], comparison.settings[comparison.enough]
+    taken = comparison.settings[comparison.enough]
     rates = [_median(setting) for setting in comparison.settings if setting.throughput_samples_per_s]
     text = f"Take {taken.name}: {count(_median(taken))} samples/s"
     text += f", {speedup(_median(taken) / min(rates))} the slowest" if _median(taken) >= 1.1 * min(rates) else ""
-    if taken is not best:
-        text += f"; the fastest ({best.name}) gains {share(_median(best) / _median(taken) - 1)} more"
     return f"{text}. {_left(taken)}"
 
 
@@ -252,9 +249,10 @@ def _left(taken: Setting) -> str:
 
 
 def _price(comparison: Comparison) -> str:
-    """What the taken setting costs, beside the cheapest one."""
+    """What the taken setting costs, beside the cheapest one; and what the fastest would gain, if that is another."""
+    assert comparison.best is not None
     assert comparison.enough is not None
-    taken = comparison.settings[comparison.enough]
+    best, taken = comparison.settings[comparison.best], comparison.settings[comparison.enough]
     costs = []
     if taken.memory_bytes:
         least = min(setting.memory_bytes for setting in comparison.settings if setting.memory_bytes)
@@ -262,7 +260,9 @@ def _price(comparison: Comparison) -> str:
     if taken.cpu_cores is not None:
         fewest = min(setting.cpu_cores for setting in comparison.settings if setting.cpu_cores is not None)
         costs.append(f"{taken.cpu_cores:.1f} cores" + _beside(taken.cpu_cores, fewest, f"{fewest:.1f}"))
-    return f"It takes {' and '.join(costs)}." if costs else ""
+    text = f"It takes {' and '.join(costs)}." if costs else ""
+    gain = _median(best) / _median(taken) - 1
+    return text if gain < 0.001 else f"{text} The fastest, {best.name}, gains {share(gain)} more.".strip()
 
 
 def _beside(taken: float, least: float, text: str) -> str:

@@ -54,7 +54,7 @@ class TestWhichToTake:
         comparison = compared(runs)
         assert (comparison.best, comparison.enough) == (2, 1)
         assert "Take b: 97.5 samples/s" in comparison.conclusion
-        assert "the fastest (c) gains 2.6 % more" in comparison.conclusion
+        assert "The fastest, c, gains 2.6 % more." in comparison.cost
 
     def test_of_equal_memory_the_one_with_the_fewest_cores(self):
         runs = [run(0, 100.0, memory_bytes=1000, cpu_cores=1.5), run(1, 99.0, memory_bytes=1020, cpu_cores=0.7)]

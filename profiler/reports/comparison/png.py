@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ...comparison import Comparison, Setting
+from ...comparison import NOISY_SHARE, Comparison, Setting
 from ...units import count, duration, size
 from .. import _palette as palette
 from .._words import NOT_MEASURED
@@ -100,7 +100,7 @@ def _names(axes: Axes, rows: Sequence[Row], comparison: Comparison) -> None:
         axes.text(
             x,
             row.y,
-            textwrap.shorten(text, 44, placeholder=" ..."),
+            textwrap.shorten(text, 44 if row.number is not None else 120, placeholder=" ..."),
             transform=where,
             va="center",
             fontsize=9.5,
@@ -127,7 +127,7 @@ def _throughput(axes: Axes, rows: Sequence[Row], comparison: Comparison) -> None
         if rate.low is not None and rate.high is not None:
             for colour, width in (("white", 3.5), (palette.INK, 1.4)):  # dark on dark would not be seen
                 axes.plot([rate.low, rate.high], [row.y] * 2, color=colour, linewidth=width, marker="|", markersize=7)
-        text = count(rate.median) + (" (disturbed)" if setting.noisy else "")
+        text = count(rate.median) + (" *" if setting.noisy else "")
         axes.annotate(
             text,
             (max(rate.high or 0, rate.median), row.y),
@@ -227,9 +227,14 @@ def _prices(setting: Setting) -> tuple[str, str, str]:
     )
 
 
+def _disturbed(comparison: Comparison) -> bool:
+    return any(setting.noisy for setting in comparison.settings)
+
+
 def _foot(figure: Figure, comparison: Comparison, height: float) -> None:
     notes = [
-        f"Whiskers: {between_what(comparison)}. Idle: orange for want of a batch, grey for other causes.",
+        f"Whiskers: {between_what(comparison)}. Idle: orange for want of a batch, grey for other causes."
+        + (f" * others took over {100 * NOISY_SHARE:.0f} % of the cores." if _disturbed(comparison) else ""),
         "Memory: all processes, at its highest. Cores: CPU used while the loop ran. Start-up: until the loader began to work.",
     ]
     figure.text(
