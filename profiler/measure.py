@@ -51,6 +51,7 @@ def measure(run: Run) -> Result:
 def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
     wall, n_workers = max(1, line.end_ns), int(run.header.loader["n_workers"])
     steady = Steady(run, line)
+    epochs = _epochs(run, line)
     wait_stages = stages(line.wait, line.startup, line.made, n_workers)
     return Result(
         **frame,
@@ -59,7 +60,7 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
         warmup_steps=steady.n_warmup,
         epochs=len(line.epochs),
         samples=int(line.steps.n_samples.sum()),
-        epochs_detail=_epochs(run, line),
+        epochs_detail=epochs,
         before_loop_s=_before_loop_s(run),
         wall_s=line.end_ns / 1e9,
         startup_s=None if line.startup is None else total(line.startup) / 1e9,
@@ -81,7 +82,7 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
         input_wait_by_stage=_shares(wait_stages, wall),
         steady_input_stall=steady.stall,
         step_by_part=dict.fromkeys(STEP_PARTS) | {"sync": total(line.sync) / wall},
-        storage=_storage(run),
+        storage=_storage(run, epochs),
         workers=_workers(line.made),
         profiler_cost=_cost(run, line, wall, n_workers),
         verdict=steady.verdict,
@@ -126,17 +127,21 @@ def _before_loop_s(run: Run) -> float | None:
 
 def _epochs(run: Run, line: Timeline) -> list[dict[str, Any]]:
     detail = []
+    emulated = bool(run.header.source.get("emulated"))
     for i, epoch in enumerate(line.epochs):
         mine = (line.made["begin_ns"] >= epoch.start_ns) & (line.made["begin_ns"] < epoch.end_ns)
         waits = (line.steps.got - line.steps.asked)[line.steps.epoch == epoch.number]
         residents = run.header.resident_shares
+        resident = residents[i] if i < len(residents) else None
+        asked = _sum(line.made["bytes_asked"][mine])
+        fetched = _fetched_by_emulation(asked, resident) if emulated else _sum(line.made["bytes_from_device"][mine])
         detail.append(
             {
                 "wall_s": (epoch.end_ns - epoch.start_ns) / 1e9,
                 "first_wait_ms": float(waits[0]) / 1e6 if len(waits) else None,
-                "bytes_asked": _sum(line.made["bytes_asked"][mine]),
-                "bytes_from_device": _sum(line.made["bytes_from_device"][mine]),
-                "resident_share_before": residents[i] if i < len(residents) else None,
+                "bytes_asked": asked,
+                "bytes_from_device": fetched,
+                "resident_share_before": resident,
             }
         )
     return detail
@@ -147,12 +152,21 @@ def _sum(counts: NDArray[np.int64]) -> int | None:
     return None if len(counts) == 0 or bool((counts < 0).any()) else int(counts.sum())
 
 
-def _storage(run: Run) -> Storage:
+def _fetched_by_emulation(asked: int | None, resident: float | None) -> int | None:
+    """What an emulated device served. The kernel counts nothing for it: the bytes come from its page cache in truth."""
+    return None if asked is None or resident is None else round(asked * (1 - resident))
+
+
+def _storage(run: Run, epochs: list[dict[str, Any]]) -> Storage:
     if run.header.source.get("medium") == "synthetic":  # no storage beneath, so none of its numbers mean anything
         return Storage()
     asked, fetched = _sum(run.made["bytes_asked"]), _sum(run.made["bytes_from_device"])
+    emulated = bool(run.header.source.get("emulated"))
+    if emulated:
+        served = [epoch["bytes_from_device"] for epoch in epochs if epoch["bytes_asked"] is not None]
+        fetched = sum(served) if served and None not in served else None
     cached = None if not asked or fetched is None else min(1.0, max(0.0, 1 - fetched / asked))
-    return Storage(asked, fetched, cached, _sum(run.made["n_items"]), bool(run.header.source.get("emulated")))
+    return Storage(asked, fetched, cached, _sum(run.made["n_items"]), emulated)
 
 
 def _workers(made: dict[str, NDArray[np.int64]]) -> list[dict[str, Any]] | None:

@@ -51,6 +51,11 @@ def identify(path: Path, mountinfo: Path = Path("/proc/self/mountinfo"), sysfs: 
     }
 
 
+def rotates(disk: dict[str, Any]) -> bool:
+    """Whether this is a hard disk for sure: the kernel says that it turns, and nothing virtual could have made it say so."""
+    return disk["rotational_flag"] is True and disk["virtual"] is False
+
+
 def label(disk: dict[str, Any]) -> str:
     """A disk in a few words, such as `ext4 /dev/vda (virtual)`."""
     device = f" /dev/{disk['device']}" if disk["device"] else ""
