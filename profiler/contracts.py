@@ -40,7 +40,12 @@ class Batch(Protocol):
 
 
 class Source(Protocol):
-    """A place samples come from. Picklable, thread-safe, deterministic: `decode(read(i))` is the same in every process."""
+    """A place samples come from. Picklable, thread-safe, deterministic: `decode(read(i))` is the same in every process.
+
+    A source may also have `jpeg_paths: list[str]`: sample i is the JPEG file jpeg_paths[i], which anyone may read and decode in
+    place of `read` and `decode`, with the same result but for the resampling. Where reading must go through the source, as with
+    an emulated device, there is no such attribute: ask with getattr(source, "jpeg_paths", None).
+    """
 
     sample_shape: tuple[int, ...]
     n_classes: int

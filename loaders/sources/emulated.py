@@ -29,7 +29,7 @@ PRESETS = {
     ),
     "nfs": Preset(
         Figures(1_000_000, 117_000_000, 16),
-        "NFS over 1 Gbit/s: 117 MB/s are left of it after headers; 1 ms is a common round trip with open; a choice, not a standard",
+        "NFS over 1 Gbit/s: 117 MB/s are left of it after headers; 1 ms a read is a choice, not a standard",
     ),
     "object_store": Preset(
         Figures(100_000_000, 1_250_000_000, 256),

@@ -6,27 +6,37 @@ import os
 from pathlib import Path
 from typing import Any
 
-from . import _disk
+from . import _direct, _disk
 from ._files import JpegFiles, Progress, clean, evict, resident_share, sample_folders, write_missing
 
 __all__ = ["build", "clean", "sample_folders"]  # the latter two are what `stallscope clean` calls
 
 
-def build(cache_dir: Path, *, samples: int = 1200, image: int = 64, path: str | None = None, cold: bool = True) -> Ssd:
-    """JPEG files in `path` (an empty folder, or one of ours), else in the cache. cold: evicted before each epoch."""
+def build(
+    cache_dir: Path,
+    *,
+    samples: int = 1200,
+    image: int = 64,
+    path: str | None = None,
+    cold: bool = True,
+    o_direct: bool = False,
+) -> Ssd:
+    """JPEG files in `path` (an empty folder, or one of ours), else in the cache. cold: evicted before each epoch. o_direct:
+    read past the page cache, so that no read ever comes from it; nothing is read ahead then.
+    """
     folder = Path(os.path.expanduser(path)).absolute() if path is not None else cache_dir / "jpeg-v1"
-    file_system = _disk.identify(folder)["file_system"]
-    if cold and file_system in ("tmpfs", "ramfs"):
-        raise ValueError(f"cold: {folder} lies in memory ({file_system}): give a path on a disk or set cold: false")
-    return Ssd(folder, samples, image, cold)
+    _disk.refuse_cold_in_memory(folder, cold)
+    if o_direct:
+        _direct.refuse_unless_possible(folder)
+    return Ssd(folder, samples, image, cold, o_direct)
 
 
 class Ssd(JpegFiles):
     """Sample files that are read from the disk they lie on, whatever disk that is: `describe` says."""
 
-    def __init__(self, folder: Path, samples: int, image: int, cold: bool) -> None:
+    def __init__(self, folder: Path, samples: int, image: int, cold: bool, o_direct: bool = False) -> None:
         super().__init__(folder, samples, image)
-        self.cold = cold
+        self.cold, self.o_direct = cold, o_direct
         self._total_bytes: int | None = None
         self._disk = _disk.identify(folder) | _disk.NOT_MEASURED
 
@@ -34,7 +44,19 @@ class Ssd(JpegFiles):
         self._total_bytes = write_missing(self.folder, self.samples, progress)
         self._disk |= _disk.measure(self.names())
 
+    @property
+    def jpeg_paths(self) -> list[str]:
+        """See contracts.Source. Not with o_direct: another reader would read through the page cache."""
+        if self.o_direct:
+            raise AttributeError("jpeg_paths: these files are to be read with O_DIRECT")
+        return self.names()
+
+    def read(self, index: int) -> bytes:
+        return _direct.read(self.name(index)) if self.o_direct else super().read(index)
+
     def start_epoch(self) -> float | None:
+        if self.o_direct:
+            return None  # what the page cache holds has no part in it
         names = self.names()
         if self.cold:
             evict(names)
@@ -42,11 +64,11 @@ class Ssd(JpegFiles):
 
     def describe(self) -> dict[str, Any]:
         size = f", {self._total_bytes / 1e6:,.0f} MB" if self._total_bytes else ""
-        how = "read cold" if self.cold else "read through the page cache"
+        how = "read with O_DIRECT" if self.o_direct else "read cold" if self.cold else "read through the page cache"
         return {
             "medium": "disk",
             "emulated": False,
-            "cold": self.cold,
+            "cold": self.cold or self.o_direct,
             "label": f"{self.samples:,} JPEG files{size}, on {_disk.label(self._disk)}, {how}",
             "samples": self.samples,
             "bytes": self._total_bytes,
