@@ -2,9 +2,11 @@
 
 import multiprocessing
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from loaders import _batch
 from profiler import registry
@@ -14,6 +16,9 @@ from profiler.probe import Probe, records
 SMALL = {
     "ssd": {"samples": 24, "image": 16},
     "ram": {"samples": 24, "image": 16},
+    "hdd": {"samples": 24, "image": 16, "seek_ns": 10_000, "rotation_ns": 0},
+    "emulated": {"samples": 24, "image": 16, "cold": False},
+    "folder": {"image": 16},  # and a path: see below
     "synthetic": {"samples": 24, "shape": (16, 16, 3), "read_ns": 1000, "decode_ns": 1000},
 }
 LOADERS = {
@@ -26,11 +31,21 @@ LOADERS = {
 FAMILIES = ("source", "loader", "model", "rule", "report")
 
 
+def images(folder):
+    """A folder of a user's images: two classes, 12 files each."""
+    for index in range(24):
+        pixels = np.random.default_rng(index).integers(0, 256, (20 + index, 30, 3), dtype=np.uint8)
+        (folder / "ab"[index % 2]).mkdir(exist_ok=True)
+        Image.fromarray(pixels).save(folder / "ab"[index % 2] / f"{index}.jpg")
+    return str(folder)
+
+
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory):
     """Every source there is, small."""
     cache = tmp_path_factory.mktemp("cache")
-    built = {kind: registry.build("source", kind, cache, **SMALL.get(kind, {})) for kind in registry.kinds("source")}
+    options = SMALL | {"folder": SMALL["folder"] | {"path": images(tmp_path_factory.mktemp("images"))}}
+    built = {kind: registry.build("source", kind, cache, **options.get(kind, {})) for kind in registry.kinds("source")}
     for source in built.values():
         source.prepare(lambda done, total: None)
     return built
@@ -60,6 +75,14 @@ class TestSource:
         described = sources[kind].describe()
         assert {"medium", "emulated", "cold", "label"} <= described.keys()
         assert described["emulated"] in (True, False)
+
+    def test_offers_its_jpegs_only_if_reading_them_is_the_same(self, sources, kind):
+        source = sources[kind]
+        if kind not in ("ssd", "folder"):
+            assert not hasattr(source, "jpeg_paths")
+            return
+        assert len(source.jpeg_paths) == len(source)
+        assert Path(source.jpeg_paths[3]).read_bytes() == source.read(3)
 
     def test_names_its_samples(self, sources, kind):
         assert sources[kind].name(3) != sources[kind].name(4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from pathlib import Path
@@ -41,12 +42,10 @@ def refuse_unless_possible(folder: Path) -> None:
 
 
 def _opens(folder: Path) -> bool:
-    """Whether a file without a name opens with O_DIRECT there. Where we may not write, writing samples will say so."""
+    """Whether a file without a name opens with O_DIRECT there. Other refusals than EINVAL say nothing of O_DIRECT."""
     there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
     try:
         os.close(os.open(there, os.O_TMPFILE | os.O_RDWR | os.O_DIRECT, 0o600))
-    except PermissionError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno != errno.EINVAL
     return True

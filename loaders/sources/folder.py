@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from . import _disk
 from ._files import Progress, evict, resident_share
@@ -81,7 +81,7 @@ class Folder:
             with Image.open(io.BytesIO(encoded)) as opened:
                 small = _as_rgb(opened).resize((edge, edge), Image.Resampling.BILINEAR)
         except Exception as error:  # on damaged files Pillow raises SyntaxError, struct.error, IndexError and others
-            what = "not an image" if isinstance(error, Image.UnidentifiedImageError) else f"{type(error).__name__}: {error}"
+            what = "not an image" if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"
             raise ValueError(f"cannot be decoded ({what})") from error
         return np.array(small, dtype=np.uint8)
 
@@ -125,10 +125,10 @@ def _classes(folder: Path, left_out: Counter[str]) -> list[list[str]]:
     """The sorted image files of each class. A sub-folder without images is none."""
     suffixes = _suffixes()
     entries = _entries(str(folder))
-    of_folders = [sorted(_images(entry.path, suffixes, left_out)) for entry in entries if entry.is_dir()]
+    of_folders = [sorted(_images(entry.path, suffixes, left_out)) for entry in entries if _is(os.DirEntry.is_dir, entry)]
     classes = [names for names in of_folders if names]
     beside = Counter[str]()
-    directly = [entry.path for entry in entries if not entry.is_dir() and _is_image(entry, suffixes, beside)]
+    directly = [entry.path for entry in entries if not _is(os.DirEntry.is_dir, entry) and _is_image(entry, suffixes, beside)]
     left_out.update(beside)
     if classes and directly:
         left_out["outside the class folders"] += len(directly)
@@ -145,7 +145,7 @@ def _images(folder: str, suffixes: frozenset[str], left_out: Counter[str]) -> It
             continue
         seen.add((status.st_dev, status.st_ino))
         for entry in _entries(current):
-            if entry.is_dir():
+            if _is(os.DirEntry.is_dir, entry):
                 to_see.append(entry.path)
             elif _is_image(entry, suffixes, left_out):
                 yield entry.path
@@ -165,10 +165,18 @@ def _is_image(entry: os.DirEntry[str], suffixes: frozenset[str], left_out: Count
     if os.path.splitext(entry.name)[1].lower() not in suffixes:
         left_out["not images"] += 1
         return False
-    if not entry.is_file():
+    if not _is(os.DirEntry.is_file, entry):
         left_out["broken links or no files"] += 1
         return False
     return True
+
+
+def _is(what: Callable[[os.DirEntry[str]], bool], entry: os.DirEntry[str]) -> bool:
+    """False too for a link that leads to itself, or to where we may not look."""
+    try:
+        return what(entry)
+    except OSError:
+        return False
 
 
 def _suffixes() -> frozenset[str]:
