@@ -5,6 +5,7 @@ KINDS = (
     "too_short",
     "too_little_parallelism",
     "decode_cpu",
+    "disk_seeks",
     "storage_latency",
     # The verdict itself, where no rule knows the cause:
     "input_bound",

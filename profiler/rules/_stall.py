@@ -12,7 +12,8 @@ MAIN = 0.4
 """A stage is the main one if it carries this part of the stall, and more than any other that is explained."""
 HIGH = 0.2
 """A stall of a fifth of the time is worth dropping other work for; published tools draw the line there too."""
-
+CACHED = 0.95
+"""Above it the bytes came from memory, and blocked time is something else than storage."""
 
 NEIGHBOURS = 0.1
 """Above it, what others take of the usable cores is said with the finding: on two cores it is a fifth of one."""
@@ -69,6 +70,19 @@ def more_workers(result: Result, proposed: int) -> str:
     if result.scenario and result.scenario.get("loader", {}).get("kind") == "naive":
         return f"--set loader=torch_workers --set loader.num_workers={proposed}"
     return f"num_workers: {n_workers(result)} -> {proposed}"
+
+
+def from_memory(result: Result) -> bool:
+    """Whether what was read lay in memory, of a source that has a device beneath."""
+    return result.source.get("medium") in ("disk", "emulated") and (result.storage.cached_share or 0.0) > CACHED
+
+
+def one_at_a_time(result: Result) -> bool:
+    """Whether the device beneath serves one read after another: a hard disk, real or emulated."""
+    emulated, disk = result.source.get("emulated_device"), result.source.get("disk") or {}
+    if emulated:
+        return bool(emulated["requests_in_flight"] == 1)
+    return disk.get("rotational_flag") is True and disk.get("virtual") is False
 
 
 def stall_in_words(result: Result) -> str:

@@ -12,6 +12,8 @@ from . import _stall
 def judge(result: Result) -> Finding | None:
     if result.verdict != "input_bound" or not _making_is_main(result):
         return None
+    if _stall.is_main(result, "fetch") and _stall.one_at_a_time(result):
+        return None  # disk_seeks knows better
     workers, proposed = _stall.n_workers(result), _proposed(result)
     if proposed is None or proposed <= workers:
         return None
