@@ -34,6 +34,6 @@ def _readers(result: Result) -> int:
 def _next(result: Result) -> str:
     overlap = "" if _stall.n_workers(result) else "A worker process reads while the device works, so try one first. "
     return (
-        f"{overlap}More readers than that cannot help. Read in long runs instead of here and there: pack samples into large files "
-        "and shuffle what was read; or keep them where nothing seeks, on an SSD or in memory (source ssd, or ram)."
+        f"{overlap}More readers than that cannot help. Read in long runs instead of here and there: pack samples into large "
+        "files and shuffle what was read; or keep them where nothing seeks, on an SSD or in memory (source ssd, or ram)."
     )
