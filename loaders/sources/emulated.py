@@ -62,8 +62,12 @@ def build(
     }
     own = {name: value for name, value in own.items() if value is not None}
     figures, source = PRESETS[device]
-    replaced = f", but own {', '.join(name.partition('_')[0] for name in own)}" if own else ""
-    return emulate(folder_of(cache_dir, path), samples, image, cold, figures._replace(**own), device, f"{source}{replaced}")
+    name = f"{device} with its {', '.join(option.removesuffix('_ns').removesuffix('_bytes_per_s') for option in own)} replaced"
+    if not own:
+        name = device
+    elif len(own) == 3:
+        name, source = "device", "all figures are the scenario's own"
+    return emulate(folder_of(cache_dir, path), samples, image, cold, figures._replace(**own), name, source)
 
 
 def folder_of(cache_dir: Path, path: str | None) -> Path:

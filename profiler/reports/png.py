@@ -15,12 +15,12 @@ from matplotlib.text import Annotation
 from numpy.typing import NDArray
 
 from ..intervals import Intervals
-from ..result import Diagnosis, Result
+from ..result import Diagnosis, Result, Storage
 from ..run import Run
 from ..timeline import Steps, Timeline, timeline
-from ..units import count, duration, share
+from ..units import count, duration, share, size
 from . import _palette as palette
-from ._words import CAUSES, HOST_AS_DEVICE, PARTS, STAGES, labels, no_storage, setup, share_or_not, throughput
+from ._words import CAUSES, HOST_AS_DEVICE, NOT_MEASURED, PARTS, STAGES, labels, no_storage, setup, share_or_not, throughput
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def render(run: Run, result: Result, diagnosis: Diagnosis) -> bytes:
         edges = np.linspace(0, line.end_ns, 1 + min(TIME_BINS, max(1, len(line.steps) // STEPS_PER_TIME_BIN)))
         _steps(steps, line)
         _rates(rates, line, edges, result.demand_samples_per_s)
-        _storage(storage, line, edges, no_storage(result))
+        _storage(storage, line, edges, no_storage(result), result.storage)
         for axes in (steps, rates, storage):
             _time_axis(axes, line, last=axes is storage)
         _name_epochs(steps, line)
@@ -342,18 +342,23 @@ def _samples(steps: Steps, edges: Floats) -> Floats:
     return np.diff(np.interp(edges, times, samples))
 
 
-def _storage(axes: Axes, line: Timeline, edges: Floats, nothing: str | None) -> None:
+def _storage(axes: Axes, line: Timeline, edges: Floats, nothing: str | None, storage: Storage) -> None:
     """nothing: why there is nothing to draw, if so."""
     if nothing is not None:
         _heading(axes, "Storage", note=nothing)
         axes.set_yticks([])
         return
     ends, asked, fetched = (line.made[name] for name in ("end_ns", "bytes_asked", "bytes_from_device"))
+    if storage.emulated:  # the kernel's count is of the page cache, and of single batches there is no other
+        fetched = np.zeros_like(fetched)
     seconds = np.diff(edges) / 1e9
     asked_mb, fetched_mb = (np.histogram(ends, edges, weights=column)[0] / seconds / 1e6 for column in (asked, fetched))
     entries = [("asked for", palette.INK)]
     note = "bytes from a device were not measured" if bool((fetched < 0).any()) else "no bytes from a device"
-    if fetched.min() >= 0 and fetched.sum() > 0:
+    if storage.emulated:
+        fetched_bytes = storage.bytes_from_device
+        note = f"from an emulated device {NOT_MEASURED if fetched_bytes is None else f'{size(fetched_bytes)} in all'}"
+    elif fetched.min() >= 0 and fetched.sum() > 0:
         entries, note = [("from a device", palette.STAGES["fetch"]), *entries], ""
         axes.stairs(fetched_mb, edges / 1e9, fill=True, color=palette.STAGES["fetch"])
     axes.stairs(asked_mb, edges / 1e9, color=palette.INK, linewidth=1)

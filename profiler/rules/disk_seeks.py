@@ -18,7 +18,7 @@ def judge(result: Result) -> Finding | None:
     return Finding(
         kind="disk_seeks",
         severity=_stall.severity(_stall.wall_share(result, "fetch")),
-        verdict=f"The disk seeks: it serves one small read at a time, and the device waits{emulated}.",
+        verdict=f"The disk seeks: it serves one small read at a time{emulated}.",
         because=f"{_stall.stall_in_words(result).capitalize()}; {share(part)} of that stall is blocked time, "
         f"{duration(blocked)} a sample: {turns}.",
         try_next=_next(result),

@@ -76,7 +76,10 @@ def test_a_device_says_what_it_is_and_where_its_figures_come_from(cache_dir: Pat
 def test_own_figures_replace_those_of_the_device(cache_dir: Path) -> None:
     source = emulated.build(cache_dir, device="nfs", latency_ns=1, bandwidth_bytes_per_s=2, requests_in_flight=3)
     assert source.figures == Figures(1, 2, 3)
-    assert "but own latency, bandwidth, requests" in source.describe()["emulated_device"]["source"]
+    assert source.describe()["label"].endswith("on an emulated device, read cold")
+    partly = emulated.build(cache_dir, device="nfs", latency_ns=1, bandwidth_bytes_per_s=2)
+    assert partly.figures == Figures(1, 2, 16)
+    assert "on an emulated nfs with its latency, bandwidth replaced" in partly.describe()["label"]
 
 
 @pytest.mark.parametrize(
