@@ -60,7 +60,7 @@ def make_samples(source: Source, indices: Sequence[int], probe: Probe, on_error:
             samples.append((index, source.decode(encoded), source.label(index)))
         except (OSError, ValueError) as error:
             if on_error == "fail":
-                raise UnreadableSample(f"sample {source.name(index)} cannot be used: {error}. {_WAY_OUT}") from error
+                raise UnreadableSample(f"sample {source.name(index)} cannot be used: {error}. {WAY_OUT}") from error
     if not samples:
         raise UnreadableSample(
             f"none of the {len(indices)} samples of a batch can be used; the first is {source.name(indices[0])}"
@@ -69,4 +69,10 @@ def make_samples(source: Source, indices: Sequence[int], probe: Probe, on_error:
     return samples
 
 
-_WAY_OUT = "Mend or remove it, or write `on_error: skip` to leave such samples out and count them"
+def collated(samples: Sequence[Sample]) -> Batch:
+    """One batch of numpy arrays."""
+    index, x, y = zip(*samples, strict=True)
+    return Batch(np.array(index), np.stack(x), np.array(y))
+
+
+WAY_OUT = "Mend or remove it, or write `on_error: skip` to leave such samples out and count them"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from ._batch import Batch, OnError, Probe, Source, make_samples
+from ._batch import Batch, OnError, Probe, Source, collated, make_samples
 
 
 def build(source: Source, probe: Probe, on_error: OnError) -> Naive:
@@ -23,8 +21,7 @@ class Naive:
 
     def epoch(self, batches: Sequence[Sequence[int]]) -> Iterator[Batch]:
         for indices in batches:
-            index, x, y = zip(*make_samples(self._source, indices, self._probe, self._on_error), strict=True)
-            batch = Batch(np.array(index), np.stack(x), np.array(y))
+            batch = collated(make_samples(self._source, indices, self._probe, self._on_error))
             self._probe.end()
             yield batch
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
-
-from torch.utils.data import DataLoader, default_collate
+import multiprocessing
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._batch import Batch, OnError, Probe, Sample, Source, make_samples
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
 
 
 def build(
@@ -28,6 +32,13 @@ def build(
     """
     if prefetch_factor == 0:  # DataLoader notices only when workers are to start
         raise ValueError("prefetch_factor=0: must be at least 1 batch a worker; leave it out for DataLoader's own 2")
+    if num_workers and _forks(multiprocessing_context) and sys.modules.get("tensorflow"):
+        raise ValueError(
+            f"num_workers={num_workers}: would fork a process in which tensorflow is loaded, whose threads do not survive it: "
+            "use multiprocessing_context: spawn, num_workers: 0, or a model without tensorflow"
+        )
+    from torch.utils.data import DataLoader, default_collate
+
     batches = _Batches()
     of_workers: dict[str, Any] = {
         "prefetch_factor": prefetch_factor,
@@ -35,16 +46,24 @@ def build(
         "multiprocessing_context": multiprocessing_context,
         "timeout": timeout_ns / 1e9,
     }
-    loader = DataLoader(
-        _Samples(source, probe, on_error),
-        batch_sampler=batches,
-        collate_fn=_Collate(probe),
-        num_workers=num_workers,
-        pin_memory=pin_memory,
-        in_order=in_order,
-        **(of_workers if num_workers else {}),
-    )
+    with warnings.catch_warnings():
+        # It warns of more workers than cores, which is right only for workers that compute: what they do will be measured.
+        warnings.filterwarnings("ignore", message="This DataLoader will create")
+        loader = DataLoader(
+            _Samples(source, probe, on_error),
+            batch_sampler=batches,
+            collate_fn=_Collate(probe, default_collate),
+            num_workers=num_workers,
+            pin_memory=pin_memory,
+            in_order=in_order,
+            **(of_workers if num_workers else {}),
+        )
     return TorchWorkers(loader, batches)
+
+
+def _forks(context: str | None) -> bool:
+    """Whether workers start as copies of this process."""
+    return (context or multiprocessing.get_start_method()) == "fork"
 
 
 class TorchWorkers:
@@ -95,11 +114,11 @@ class _Samples:
 class _Collate:
     """DataLoader's own collating, then the mark that the batch is made."""
 
-    def __init__(self, probe: Probe) -> None:
-        self._probe = probe
+    def __init__(self, probe: Probe, collate: Callable[[list[Sample]], list[Any]]) -> None:
+        self._probe, self._collate = probe, collate
 
     def __call__(self, samples: list[Sample]) -> Batch:
-        columns: list[Any] = default_collate(samples)
+        columns = self._collate(samples)
         batch = Batch(*columns)
         self._probe.end()
         return batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -125,7 +126,7 @@ class Simulated:
         if self._bytes_per_s is None:
             return launched
         start = max(launched, self._copier_free_ns)
-        n_bytes = batch.x.nbytes + batch.y.nbytes
+        n_bytes = math.prod(batch.x.shape) + 8 * len(batch.index)  # uint8 samples, int64 labels; not all tensors have nbytes
         self._copier_free_ns = start + round(n_bytes / self._bytes_per_s * 1e9)
         self._spans.append(("copy", self._steps, start, self._copier_free_ns))
         return self._copier_free_ns

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import registry
 from .comparison import Comparison
+from .contracts import Rule
 from .diagnosis import diagnose
+from .errors import UserError
 from .measure import measure
-from .result import Diagnosis, Result
+from .result import Diagnosis, Finding, Result
 from .rules import KINDS
 from .run import Run
 from .runfile import read_run, write_whole
@@ -28,8 +31,29 @@ class Concluded:
 def conclude(run: Run) -> Concluded:
     """Measures the run and asks every rule there is."""
     result = measure(run)
-    rules = [registry.load("rule", kind) for kind in sorted(registry.kinds("rule"), key=KINDS.index)]
-    return Concluded(run, result, diagnose(result, rules))
+    return Concluded(run, result, diagnose(result, _rules()))
+
+
+def _rules() -> list[Rule]:
+    """Ours in the order of the closed list, then those that installed packages register; one that is broken, `list` names."""
+    known = sorted(registry.kinds("rule"), key=lambda kind: KINDS.index(kind) if kind in KINDS else len(KINDS))
+    ours = [registry.load("rule", kind) for kind in known if kind in KINDS]
+    others = []
+    for kind in known[len(ours) :]:
+        with suppress(UserError):
+            others.append(_Foreign(registry.load("rule", kind)))
+    return [*ours, *others]
+
+
+@dataclass(frozen=True)
+class _Foreign:
+    """A rule that is not ours: it gives the fields of a finding, since it need not import anything of us."""
+
+    rule: Any
+
+    def judge(self, result: Result) -> Finding | None:
+        found = self.rule.judge(result)
+        return Finding(**found) if isinstance(found, dict) else found
 
 
 def keep(folder: Path) -> Concluded:

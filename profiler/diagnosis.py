@@ -49,7 +49,7 @@ def last_resort(result: Result) -> Finding:
         severity="high" if stall.share >= 0.2 else "moderate",
         verdict="Input-bound: the device idles for want of a batch; the cause is not split yet.",
         because=f"{because}{mean}.",
-        try_next="Change one thing and compare: more workers (--set loader.num_workers=...), or the source from memory (ram).",
+        try_next="Change one thing and compare: more workers or parallel calls, or the source from memory (ram).",
         evidence=evidence,
         wall_share=stall.share,
     )

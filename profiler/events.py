@@ -23,6 +23,8 @@ class Kind(IntEnum):
     """Device computing."""
     COPY = 7
     """A batch on its way to the device."""
+    GAP = 8
+    """Of a long run: steps that were not kept, `n_samples` samples of them, the first of them `step`. Cut out of the window."""
 
 
 class Row(NamedTuple):

@@ -17,15 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import environment, probe, ranks, registry, watch
+from . import environment, probe, ranks, watch
 from .contracts import Loader, Model, Source
 from .environment import CpuReading
 from .interrupts import Interrupts
 from .replay import Replay
 from .run import Header, Outcome
 from .runfile import MAKING, RunWriter
-from .scenario import Scenario, settings
+from .scenario import Scenario, build, settings
 from .watch import Watch
+
+MOST_EPOCHS_NOTED = 1000
+"""Each is noted by writing the header anew: the time that takes would grow with the square of the epochs."""
 
 Progress = Callable[[int, int], None]
 
@@ -49,7 +52,7 @@ def prepare(scenario: Scenario, cache_dir: Path, device: str, progress: Progress
 
 def check(scenario: Scenario, cache_dir: Path, device: str) -> Source:
     """Builds all parts once, so that they can refuse, and returns the source as it is: its samples may be missing."""
-    source: Source = registry.build("source", scenario.source.kind, cache_dir, **scenario.source.options)
+    source: Source = build("source", scenario.source, cache_dir)
     _build(scenario, source, Path(os.devnull), device).loader.close()
     return source
 
@@ -88,7 +91,7 @@ def execute(
         after = environment.read_cpu(stamps.clock)
         parts.loader.close()
         # Before the last flush: it asks for the loss, and so waits for a GPU's last steps.
-        outcome = _outcome(parts, delivered, (before, after), ended_by)
+        outcome = _outcome(parts, stamps, delivered, (before, after), ended_by)
         stamps.flush()
         writer.end(outcome)
     except OSError as error:  # a full disk: what was written before stays readable
@@ -119,7 +122,7 @@ def train(
     for epoch in itertools.count() if scenario.epochs is None else range(scenario.epochs):
         with stamps.aside():
             residents.append(parts.source.start_epoch())
-            if residents[-1] is not None:
+            if residents[-1] is not None and len(residents) <= MOST_EPOCHS_NOTED:
                 note(resident_shares=list(residents))
             delivered.next_epoch()
             batches = index_batches(len(parts.source), scenario.batch_size, scenario.seed, epoch)
@@ -167,12 +170,8 @@ class Delivered:
 
 
 def _build(scenario: Scenario, source: Source, making: Path, device: str) -> Parts:
-    model = registry.build(
-        "model", scenario.model.kind, source.sample_shape, source.n_classes, device, scenario.seed, **scenario.model.options
-    )
-    loader = registry.build(
-        "loader", scenario.loader.kind, source, probe.Probe(making), scenario.on_error, **scenario.loader.options
-    )
+    model = build("model", scenario.model, source.sample_shape, source.n_classes, device, scenario.seed)
+    loader = build("loader", scenario.loader, source, probe.Probe(making), scenario.on_error)
     return Parts(source, loader, model)
 
 
@@ -205,7 +204,11 @@ def _header(scenario: Scenario, parts: Parts, command: Sequence[str]) -> Header:
 
 
 def _outcome(
-    parts: Parts, delivered: Delivered, cpu: tuple[CpuReading | None, CpuReading | None], ended_by: BaseException | None
+    parts: Parts,
+    stamps: Watch,
+    delivered: Delivered,
+    cpu: tuple[CpuReading | None, CpuReading | None],
+    ended_by: BaseException | None,
 ) -> Outcome:
     losses = parts.model.losses()
     cores = environment.usable_cores(len(environment.affinity_cores() or ()) or None, environment.quota_cores())
@@ -216,6 +219,9 @@ def _outcome(
         distinct_samples=delivered.distinct,
         cpu_cores=environment.cpu_cores(*cpu),
         foreign_cpu_share=environment.foreign_cpu_share(*cpu, cores),
+        steps=stamps.steps,
+        samples=stamps.samples,
+        epochs=stamps.epochs,
         us_per_step_main=watch.us_per_step(),
         us_per_batch_maker=probe.us_per_batch(),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from . import stats
 from .attribution import Stages, stages
-from .events import STEP_PARTS, Kind
+from .events import STEP_PARTS, Kind, Row
 from .intervals import Intervals, intersect, subtract, total
 from .result import Cost, Result, Storage, Throughput
 from .run import Run
 from .steady import Steady
-from .timeline import Timeline, timeline
+from .timeline import Epoch, Timeline, timeline
 
 
 def measure(run: Run) -> Result:
@@ -33,7 +33,8 @@ def measure(run: Run) -> Result:
         "source": header.source,
         "loader": header.loader,
         "sync_every_step": header.scenario.get("sync_every_step"),
-        "unreadable_samples": _sum(run.made["n_skipped"]),
+        "unreadable_samples": _sum(run.made["n_skipped"]) if not len(run.of(Kind.GAP)["kind"]) else None,
+        "worst_steps": _worst(run),
     }
     if outcome is not None:
         frame |= {
@@ -50,29 +51,32 @@ def measure(run: Run) -> Result:
 
 def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
     wall, n_workers = max(1, line.end_ns), int(run.header.loader["n_workers"])
+    whole_s, samples = (line.end_ns + line.gap_ns) / 1e9, int(line.steps.n_samples.sum()) + line.gap_samples
+    kept_share = wall / (wall + line.gap_ns)
+    outcome = run.header.outcome if line.gap_ns else None
     steady = Steady(run, line)
     epochs = _epochs(run, line)
     wait_stages = stages(line.wait, line.startup, line.made, n_workers)
     return Result(
         **frame,
         **_device(line, wall, str(run.header.device.get("method")), n_workers),
-        steps=len(line.steps),
+        sampled=line.gap_ns > 0,
+        sampled_share=kept_share if line.gap_ns else None,
+        steps=(outcome and outcome.steps) or len(line.steps),
         warmup_steps=steady.n_warmup,
-        epochs=len(line.epochs),
-        samples=int(line.steps.n_samples.sum()),
+        epochs=(outcome and outcome.epochs) or len(line.epochs),
+        samples=samples,
         epochs_detail=epochs,
         before_loop_s=_before_loop_s(run),
-        wall_s=line.end_ns / 1e9,
-        startup_s=None if line.startup is None else total(line.startup) / 1e9,
+        wall_s=whole_s,
+        startup_s=None if line.startup is None else total(line.startup) / 1e9 / kept_share,
         harness_s=line.harness_ns / 1e9,
         wall_by_part={
             "wait": total(line.wait) / wall,
             "step": total(line.step) / wall,
             "outside_loop": total(line.outside) / wall,
         },
-        throughput_samples_per_s=Throughput(
-            int(line.steps.n_samples.sum()) / wall * 1e9, steady.samples_per_s, steady.samples_per_s_ci95
-        ),
+        throughput_samples_per_s=Throughput(samples / max(1e-9, whole_s), steady.samples_per_s, steady.samples_per_s_ci95),
         demand_samples_per_s=steady.demand,
         capacity_samples_per_s=steady.capacity(n_workers),
         headroom_max_speedup=steady.headroom,
@@ -82,7 +86,7 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
         input_wait_by_stage=_shares(wait_stages, wall),
         steady_input_stall=steady.stall,
         step_by_part=dict.fromkeys(STEP_PARTS) | {"sync": total(line.sync) / wall},
-        storage=_storage(run, epochs),
+        storage=_storage(run, line, epochs, samples),
         workers=_workers(line.made),
         profiler_cost=_cost(run, line, wall, n_workers),
         verdict=steady.verdict,
@@ -125,26 +129,57 @@ def _before_loop_s(run: Run) -> float | None:
     return None if started is None else (first_iter - started) / 1e9
 
 
+MOST_EPOCHS = 1000
+"""Told one by one: of more the first ones and the last."""
+
+
 def _epochs(run: Run, line: Timeline) -> list[dict[str, Any]]:
-    detail = []
-    emulated = bool(run.header.source.get("emulated"))
-    for i, epoch in enumerate(line.epochs):
-        mine = (line.made["begin_ns"] >= epoch.start_ns) & (line.made["begin_ns"] < epoch.end_ns)
-        waits = (line.steps.got - line.steps.asked)[line.steps.epoch == epoch.number]
-        residents = run.header.resident_shares
-        resident = residents[i] if i < len(residents) else None
-        asked = _sum(line.made["bytes_asked"][mine])
-        fetched = _fetched_by_emulation(asked, resident) if emulated else _sum(line.made["bytes_from_device"][mine])
-        detail.append(
-            {
-                "wall_s": (epoch.end_ns - epoch.start_ns) / 1e9,
-                "first_wait_ms": float(waits[0]) / 1e6 if len(waits) else None,
-                "bytes_asked": asked,
-                "bytes_from_device": fetched,
-                "resident_share_before": resident,
-            }
-        )
-    return detail
+    """Those that were recorded whole."""
+    order = np.argsort(line.made["begin_ns"], kind="stable")
+    begins = line.made["begin_ns"][order]
+    whole = [epoch for epoch in line.epochs if not _cut(line, epoch)]
+    return [
+        _epoch(run, line, epoch, order[slice(*np.searchsorted(begins, (epoch.start_ns, epoch.end_ns)))])
+        for epoch in (whole if len(whole) <= MOST_EPOCHS else [*whole[: MOST_EPOCHS - 1], whole[-1]])
+    ]
+
+
+def _cut(line: Timeline, epoch: Epoch) -> bool:
+    """Whether steps of it were not kept."""
+    first, last = np.searchsorted(line.gaps, (epoch.start_ns, epoch.end_ns + 1))
+    return bool(last > first)
+
+
+def _epoch(run: Run, line: Timeline, epoch: Epoch, mine: NDArray[np.int64]) -> dict[str, Any]:
+    """mine: which of the makers' records are of this epoch."""
+    first = int(np.searchsorted(line.steps.epoch, epoch.number))
+    has_steps = first < len(line.steps) and line.steps.epoch[first] == epoch.number
+    residents = run.header.resident_shares
+    resident = residents[epoch.number] if epoch.number < len(residents) else None
+    asked, fetched = _sum(line.made["bytes_asked"][mine]), _sum(line.made["bytes_from_device"][mine])
+    emulated = run.header.source.get("emulated")
+    return {
+        "epoch": epoch.number,
+        "wall_s": (epoch.end_ns - epoch.start_ns) / 1e9,
+        "first_wait_ms": float(line.steps.got[first] - line.steps.asked[first]) / 1e6 if has_steps else None,
+        "bytes_asked": asked,
+        "bytes_from_device": _from_emulated(asked, resident) if emulated else fetched,
+        "resident_share_before": resident,
+    }
+
+
+_COUNTS = ("bytes_asked", "bytes_from_device", "n_items")
+
+
+def _worst(run: Run) -> list[dict[str, Any]]:
+    """The longest waits, whether their surroundings were kept or not."""
+    rows = (Row(*row) for row in (run.header.outcome.worst_steps if run.header.outcome else ()))
+    return [{"step": row.step, "epoch": row.epoch, "wait_ms": (row.end_ns - row.start_ns) / 1e6} for row in rows]
+
+
+def _from_emulated(asked: int | None, resident: float | None) -> int | None:
+    """An emulated device is none that the kernel counts: it served what was not resident, and each sample is read once."""
+    return None if asked is None or resident is None else round(asked * (1 - resident))
 
 
 def _sum(counts: NDArray[np.int64]) -> int | None:
@@ -152,21 +187,19 @@ def _sum(counts: NDArray[np.int64]) -> int | None:
     return None if len(counts) == 0 or bool((counts < 0).any()) else int(counts.sum())
 
 
-def _fetched_by_emulation(asked: int | None, resident: float | None) -> int | None:
-    """What an emulated device served. The kernel counts nothing for it: the bytes come from its page cache in truth."""
-    return None if asked is None or resident is None else round(asked * (1 - resident))
-
-
-def _storage(run: Run, epochs: list[dict[str, Any]]) -> Storage:
+def _storage(run: Run, line: Timeline, epochs: Sequence[Mapping[str, Any]], samples: int) -> Storage:
     if run.header.source.get("medium") == "synthetic":  # no storage beneath, so none of its numbers mean anything
         return Storage()
-    asked, fetched = _sum(run.made["bytes_asked"]), _sum(run.made["bytes_from_device"])
-    emulated = bool(run.header.source.get("emulated"))
-    if emulated:
-        served = [epoch["bytes_from_device"] for epoch in epochs if epoch["bytes_asked"] is not None]
-        fetched = sum(served) if served and None not in served else None
+    if line.gap_ns:  # an estimate, from the samples that were kept
+        made = {name: line.made[name] * samples // max(1, int(line.made["n_items"].sum())) for name in _COUNTS}
+    else:
+        made = {name: run.made[name] for name in _COUNTS}
+    asked, fetched = _sum(made["bytes_asked"]), _sum(made["bytes_from_device"])
+    if run.header.source.get("emulated"):
+        served = [epoch["bytes_from_device"] for epoch in epochs]
+        fetched = None if None in served else sum(served)
     cached = None if not asked or fetched is None else min(1.0, max(0.0, 1 - fetched / asked))
-    return Storage(asked, fetched, cached, _sum(run.made["n_items"]), emulated)
+    return Storage(asked, fetched, cached, _sum(made["n_items"]), bool(run.header.source.get("emulated")))
 
 
 def _workers(made: dict[str, NDArray[np.int64]]) -> list[dict[str, Any]] | None:
@@ -189,7 +222,7 @@ def _workers(made: dict[str, NDArray[np.int64]]) -> list[dict[str, Any]] | None:
 
 
 def _cost(run: Run, line: Timeline, wall: int, n_workers: int) -> Cost:
-    n_made, outcome = len(run.made["pid"]), run.header.outcome
+    n_made, outcome = len(line.made["pid"]), run.header.outcome
     records = len(run.spans["kind"]) + n_made
     dropped = max(0, len(line.steps) - n_made) if n_made else None
     if outcome is None or outcome.us_per_step_main is None:

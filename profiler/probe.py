@@ -6,6 +6,7 @@ kernel counts the first two for every thread, so reading, decoding and core shor
 
 from __future__ import annotations
 
+import itertools
 import os
 import struct
 import tempfile
@@ -20,6 +21,9 @@ import numpy as np
 from .events import Made
 
 RECORD = struct.Struct(f"={len(Made._fields)}q")
+RECORDS_PER_FILE = 1 << 15
+RECORDS_PER_READ = 1 << 14
+"""Files are read in pieces of 1.7 MB: a run of any length stays in the memory that it has."""
 IO_INTERVAL_NS = 1_000_000
 """/proc/thread-self/io is cumulative and costs 3 us to read: twice a millisecond is 0.6 %, and loses next to nothing."""
 
@@ -33,7 +37,8 @@ class Probe:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._local = threading.local()
+        # By the kernel's number and not threading.local: threads of a C++ pool are new ones to Python in each call.
+        self._threads: dict[int, _Thread] = {}
 
     def __getstate__(self) -> Path:
         return self._folder
@@ -43,22 +48,23 @@ class Probe:
 
     def begin(self) -> None:
         """The first item is about to be read."""
-        thread: _Thread | None = getattr(self._local, "thread", None)
-        if thread is None or thread.pid != os.getpid():  # a forked worker inherits its parent's thread, files and all
-            thread = self._local.thread = _Thread(self._folder)
+        number = threading.get_native_id()
+        thread = self._threads.get(number)
+        if thread is None or thread.pid != os.getpid():  # a forked worker inherits its parent's threads, files and all
+            thread = self._threads[number] = _Thread(self._folder)
         thread.begin()
 
     def items(self, n_items: int, n_skipped: int, bytes_asked: int) -> None:
         """All items are read and decoded; collating begins."""
-        self._local.thread.items(n_items, n_skipped, bytes_asked)
+        self._threads[threading.get_native_id()].items(n_items, n_skipped, bytes_asked)
 
     def end(self) -> None:
         """The batch is made."""
-        self._local.thread.end()
+        self._threads[threading.get_native_id()].end()
 
     def forget_io(self) -> None:
         """The next record reads the I/O counters, however soon it comes: for measuring what that costs."""
-        self._local.thread.io_read_ns = 0
+        self._threads[threading.get_native_id()].io_read_ns = 0
 
 
 class _Thread:
@@ -67,12 +73,19 @@ class _Thread:
     def __init__(self, folder: Path) -> None:
         self.pid = os.getpid()
         self._id = threading.get_native_id()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._file = os.open(folder / f"made-{self.pid}-{self._id}.bin", flags, 0o644)
+        self._folder = folder
+        self._file = self._next_file()
         self._schedstat = _open("/proc/thread-self/schedstat")
         self._io = _open("/proc/thread-self/io")
         self.io_read_ns = 0
         self._from_device = self._read_from_device()
+
+    def _next_file(self) -> int:
+        """A long run's records go to one file after another: those that are full can be collected while it goes on."""
+        self._left = RECORDS_PER_FILE
+        self._files = getattr(self, "_files", -1) + 1
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        return os.open(self._folder / f"made-{self.pid}-{self._id}-{self._files:06d}.bin", flags, 0o644)
 
     def begin(self) -> None:
         self._began = self._stamp()
@@ -95,6 +108,10 @@ class _Thread:
         record = RECORD.pack(self.pid, self._id, n_items, n_skipped, *times, bytes_asked, fetched)
         with suppress(OSError):
             os.write(self._file, record)
+            self._left -= 1
+            if not self._left:
+                full, self._file = self._file, self._next_file()
+                os.close(full)
 
     def _stamp(self) -> tuple[int, int, int]:
         """Clock, CPU and run-queue delay of this thread. CPU first: reading it makes the kernel bring its books up to date."""
@@ -125,12 +142,33 @@ def _open(path: str) -> int | None:
         return None
 
 
-def records(folder: Path) -> Iterator[np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
-    """What the probes wrote, a table a thread with the columns of `events.Made`. A record cut short at the end is left out."""
-    for path in sorted(folder.glob("made-*.bin")):
-        data = path.read_bytes()
-        whole = len(data) - len(data) % RECORD.size
-        yield np.frombuffer(data[:whole], dtype=np.int64).reshape(-1, len(Made._fields))
+Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+
+
+def records(folder: Path, ended: bool = False) -> Iterator[Table]:
+    """What the probes wrote, in tables with the columns of `events.Made`. A record cut short at the end is left out.
+
+    ended: only of files that nobody writes to any more, which are then removed.
+    """
+    names = sorted(os.listdir(folder))
+    for name, following in itertools.pairwise([*names, ""]):
+        if name.startswith("made-") and (not ended or _is_over(name, following)):
+            yield from _pieces(folder / name)
+            if ended:
+                os.unlink(folder / name)
+
+
+def _is_over(name: str, following: str) -> bool:
+    """Whether its thread writes to a later file already, or its process is gone."""
+    _, pid, thread, _ = name.split("-")
+    return following.startswith(f"made-{pid}-{thread}-") or (os.path.exists("/proc") and not os.path.exists(f"/proc/{pid}"))
+
+
+def _pieces(path: Path) -> Iterator[Table]:
+    with path.open("rb") as file:
+        while data := file.read(RECORD.size * RECORDS_PER_READ):
+            whole = len(data) - len(data) % RECORD.size
+            yield np.frombuffer(data[:whole], dtype=np.int64).reshape(-1, len(Made._fields))
 
 
 def us_per_batch(batches: int = 500, repeats: int = 5) -> float:

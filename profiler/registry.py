@@ -12,6 +12,7 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from . import plugins
 from .errors import NotInstalled, UserError
 from .units import Quantity, quote, split
 
@@ -107,7 +109,12 @@ def folders(package: str) -> list[str]:
 
 
 def kinds(family: str) -> tuple[str, ...]:
-    """The kinds of a family, by file name, importing none."""
+    """The kinds of a family, importing none: ours by file name, and those that installed packages register."""
+    return tuple(sorted({*ours(family), *(kind for name, kind in plugins.registered(ours).modules if name == family)}))
+
+
+def ours(family: str) -> tuple[str, ...]:
+    """Our own kinds of a family, by file name."""
     package = PACKAGES[family]
     names = (module.name for module in pkgutil.iter_modules(folders(package)))
     return tuple(sorted(n for n in names if not n.startswith("_") and f"{package}.{n}" not in PACKAGES.values()))
@@ -120,13 +127,13 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 def _module(family: str, kind: str) -> str:
     """The module of a kind. The one place to teach a new spelling of kinds."""
-    known = kinds(family)
-    if kind in known:
+    if kind in ours(family):
         return f"{PACKAGES[family]}.{kind}"
-    if "." in kind:
-        raise UserError(
-            f"{family}: kind {quote(kind)} has a dot: modules of your own are not supported yet. It can be: {', '.join(known)}"
-        )
+    if registered := plugins.registered(ours).modules.get((family, kind)):
+        return registered
+    if all(part.isidentifier() for part in kind.split(".")) and "." in kind:
+        return kind
+    known = kinds(family)
     raise UserError(f"{family}: no kind {quote(kind)}.{closest(kind, known)} It can be: {', '.join(known)}")
 
 
@@ -147,7 +154,9 @@ def load(family: str, kind: str) -> ModuleType:
     """The module of a kind, imported with all that it needs."""
     module = _module(family, kind)
     with _naming_what_is_missing(family, kind):
-        return importlib.import_module(module)
+        if kind in ours(family):
+            return importlib.import_module(module)
+        return plugins.load(family, kind, module, importlib.import_module)
 
 
 def build(family: str, kind: str, /, *handed_in: Any, **options: Any) -> Any:
@@ -155,9 +164,17 @@ def build(family: str, kind: str, /, *handed_in: Any, **options: Any) -> Any:
     module = load(family, kind)
     with _naming_what_is_missing(family, kind):
         try:
-            return module.build(*handed_in, **options)
+            part = module.build(*handed_in, **options)
         except ValueError as error:
-            raise UserError(f"{family}.{kind}: {error}") from error
+            named = _OPTION.match(str(error))
+            raise Refused(f"{family}.{kind}: {error}", named[0] if named else None) from error
+    if kind not in ours(family):
+        plugins.refuse_incomplete(family, kind, part)
+    return part
+
+
+_OPTION = re.compile(r"[a-z_]+(?=[=:])")
+"""How a ValueError of `build` begins, by convention: with the option that it is about."""
 
 
 def options(build: Callable[..., Any]) -> dict[str, Option]:
@@ -260,10 +277,13 @@ def _shown(value: Any) -> str:
 
 def describe(family: str, kind: str) -> Description:
     """A part as its source text shows it. Imports nothing: the framework may be missing, or slow to import."""
-    spec = find_spec(_module(family, kind))
-    assert spec is not None
-    assert spec.origin is not None
-    tree = ast.parse(Path(spec.origin).read_bytes())
+    try:
+        spec = find_spec(_module(family, kind))  # of a registered module this imports the packages that it lies in
+        tree = ast.parse(Path((spec and spec.origin) or "").read_bytes())
+    except (ImportError, OSError, SyntaxError, ValueError) as error:
+        if kind in ours(family):
+            raise
+        return Description(kind, f"cannot be read: {error}", {})
     builds = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"]
     arguments = [pair for node in builds for pair in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
     defaults = {split(argument.arg)[0]: _default(argument.arg, default) for argument, default in arguments}

@@ -108,6 +108,11 @@ class Result:
     verdict: Verdict
     schema: int = 1
     sampled: bool = False
+    """Only blocks of steps were kept, evenly spread: shares and spreads are theirs, totals are the whole run's."""
+    sampled_share: float | None = None
+    """Of wall_s: how much was kept; null where all was."""
+    worst_steps: Sequence[Mapping[str, Any]] = ()
+    """The longest waits of the whole run: step, epoch, wait_ms."""
     sync_every_step: bool | None = None
     steps: int = 0
     warmup_steps: int = 0
@@ -117,7 +122,8 @@ class Result:
     wall_s: float = 0.0
     """The window: from the first iter() to the end of the last epoch."""
     epochs_detail: Sequence[Mapping[str, Any]] = ()
-    """Per epoch: wall_s, first_wait_ms, bytes_asked, bytes_from_device, resident_share_before."""
+    """Per epoch (of more than 1,000 the first ones and the last): epoch, wall_s, first_wait_ms, bytes_asked,
+    bytes_from_device, resident_share_before."""
     distinct_samples: int | None = None
     loss: Mapping[str, float | None] | None = None
     """first, last: means over the first and the last (at most ten) steps; null if not a number, as after a divergence."""

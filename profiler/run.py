@@ -34,6 +34,13 @@ class Outcome:
     """Direct cost of recording one empty step, calibrated on this machine right after the run."""
     us_per_batch_maker: float | None = None
     """Direct cost of recording the making of one batch, in the thread or process that makes it; calibrated likewise."""
+    steps: int | None = None
+    """Delivered, those that were not kept included; None: an older run."""
+    samples: int | None = None
+    epochs: int | None = None
+    """Begun."""
+    worst_steps: Sequence[Sequence[int]] = ()
+    """The longest waits of the whole run, as rows of the spans: kept also where their surroundings were not."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """How many rows each events file holds: fewer mean that it was cut short."""
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,10 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from .comparison import Comparison
 from .errors import UserError
 from .events import Made, Row
+from .intervals import overlap
 from .probe import records
 from .run import SCHEMA, Header, Outcome, Run
+from .sampling import MOST_BLOCKS, Sampling
 
 HEADER = "run.json"
 SPANS = "events.spans.arrow"
@@ -41,16 +43,20 @@ UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """From schema n to n + 1: a function of the header's dict. The first one comes with schema 2."""
 
 
+def _table(kind: type[Row] | type[Made], rows: Sequence[Sequence[int]] | NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(rows, dtype=np.int64).reshape(-1, len(kind._fields))
+
+
 def pack(kind: type[Row] | type[Made], rows: Sequence[Sequence[int]] | NDArray[np.int64]) -> pa.RecordBatch:
     """Rows as columns."""
-    table = np.asarray(rows, dtype=np.int64).reshape(-1, len(kind._fields))
+    table = _table(kind, rows)
     return pa.record_batch([pa.array(column) for column in np.ascontiguousarray(table.T)], names=list(kind._fields))
 
 
 class RunWriter:
     """Makes a run directory and appends to it. Raises UserError if it holds anything; OSError where the disk refuses."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most_blocks: int = MOST_BLOCKS) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=folder.is_dir() and not any(folder.iterdir()))
         except FileExistsError:
@@ -61,7 +67,9 @@ class RunWriter:
         self.making = folder / MAKING
         self.making.mkdir()
         self._header: Header | None = None
+        self._sampling = Sampling(most_blocks)
         self._spans = _Stream(folder / SPANS, Row)
+        self._made: _Stream | None = None
 
     def begin(self, header: Header) -> None:
         self._header = header
@@ -74,18 +82,52 @@ class RunWriter:
         self._write_header()
 
     def write(self, rows: Sequence[tuple[int, ...]]) -> None:
-        """Appends spans. Costs a copy into the page cache; waits for no disk."""
-        self._spans.write(pack(Row, rows))
+        """Appends a block of spans, or what is kept of it. Costs a copy into the page cache; waits for no disk."""
+        for kept in self._sampling.take(_table(Row, rows)):
+            self._spans.write(pack(Row, kept))
+        if self._sampling.full:
+            self._thin()
+        if self._sampling.thinned:
+            self._collect(records(self.making, ended=True))
 
     def end(self, outcome: Outcome) -> None:
         """Packs what the makers wrote and says how the loop ended; only then is the run complete."""
+        for gap in self._sampling.finish():
+            self._spans.write(pack(Row, gap))
         self._spans.close()
-        made = _Stream(self.folder / MADE, Made)
-        for table in records(self.making):
-            made.write(pack(Made, table))
+        made = self._collect(records(self.making))
         made.close()
         shutil.rmtree(self.making)
-        self.note(outcome=replace(outcome, rows={SPANS: self._spans.rows, MADE: made.rows}))
+        rows = {SPANS: self._spans.rows, MADE: made.rows}
+        self.note(outcome=replace(outcome, rows=rows, worst_steps=self._sampling.worst))
+
+    def _thin(self) -> None:
+        """Drops every other block: what stays goes to a new file, which then takes the place of the old one, whole."""
+        self._spans = self._rewritten(self._spans, Row, self._sampling.thin(_batches(self.folder / SPANS, Row)))
+        if self._made is not None:
+            kept = (table[self._is_kept(table)] for table in _batches(self.folder / MADE, Made))
+            self._made = self._rewritten(self._made, Made, kept)
+
+    def _rewritten(self, old: _Stream, kind: type[Row] | type[Made], tables: Iterable[NDArray[np.int64]]) -> _Stream:
+        new = _Stream(old.path.with_name(old.path.name + ".tmp"), kind)
+        for table in tables:
+            new.write(pack(kind, table))
+        old.abandon()
+        new.take_the_place_of(old.path)
+        return new
+
+    def _collect(self, tables: Iterable[NDArray[np.int64]]) -> _Stream:
+        """Moves records of makers into the file of all: those that lie in kept time."""
+        self._made = self._made or _Stream(self.folder / MADE, Made)
+        for table in tables:
+            kept = table[self._is_kept(table)] if self._sampling.thinned else table
+            if len(kept):
+                self._made.write(pack(Made, kept))
+        return self._made
+
+    def _is_kept(self, made: NDArray[np.int64]) -> NDArray[np.bool_]:
+        begin, end = (made[:, Made._fields.index(name)] for name in ("begin_ns", "end_ns"))
+        return overlap(self._sampling.kept_time, begin, end) > 0
 
     def abandon(self) -> None:
         """Closes what is open, for a run that cannot be ended properly. Never raises: what was written stays readable."""
@@ -100,18 +142,23 @@ class _Stream:
 
     def __init__(self, path: Path, kind: type[Row] | type[Made]) -> None:
         self.rows = 0
-        self._path = path
+        self.path = path
         self._file = path.open("wb", buffering=0)
         schema = pa.schema([(name, pa.int64()) for name in kind._fields])
         self._stream = pa.ipc.new_stream(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        with _naming(self._path):
+        with _naming(self.path):
             self._stream.write_batch(batch)
         self.rows += batch.num_rows
 
+    def take_the_place_of(self, path: Path) -> None:
+        with _naming(path):
+            self.path.replace(path)
+        self.path = path
+
     def close(self) -> None:
-        with _naming(self._path):
+        with _naming(self.path):
             self._stream.close()
             self._file.close()
 
@@ -271,6 +318,13 @@ def read_comparison(folder: Path) -> Comparison:
         raise UserError(f"{path} cannot be read: {error}") from None
     except (ValueError, LookupError, TypeError, RecursionError):
         raise UserError(f"{path} is damaged: the runs beside it can be read one by one") from None
+
+
+def _batches(path: Path, kind: type[Row] | type[Made]) -> Iterator[NDArray[np.int64]]:
+    """The record batches of a stream that is still being written, one at a time."""
+    with suppress(pa.ArrowException), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+        for batch in stream:
+            yield np.column_stack([batch.column(name).to_numpy() for name in kind._fields])
 
 
 def _read_table(path: Path, kind: type[Row] | type[Made]) -> tuple[NDArray[np.int64], bool]:

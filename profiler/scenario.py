@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +26,19 @@ class Part:
     kind: str
     options: Mapping[str, Any]
     """What its `build` is called with: every default filled in, durations and sizes in the units of their suffix."""
+    place: str = field(default="", compare=False)
+    """Where its kind was written."""
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Where its options were written, those that were."""
+
+
+def build(family: str, part: Part, *handed_in: Any) -> Any:
+    """The part itself. Raises UserError, with the place, for options that it cannot take together or as they are."""
+    try:
+        return registry.build(family, part.kind, *handed_in, **part.options)
+    except registry.Refused as error:
+        place = part.places.get(error.option or "", part.place)
+        raise UserError(f"{place}: {error}" if place else str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -147,15 +160,17 @@ def _combinations(grid: Grid) -> list[Choice]:
 
 
 def _variant(written: Mapping[Key, Entry], grid: Grid, choice: Choice, changes: Mapping[Key, Entry], path: Path) -> Variant:
-    entries = dict(written)
-    for settings in choice:
+    """The command line comes before the choice, whose options may be those of a kind that it set, and its options come after
+    it, since the choice may be of another kind, which forgets them."""
+    entries = changed(written, changes)
+    for settings in [*choice, {key: entry for key, entry in changes.items() if key[1:] != ("kind",)}]:
         entries = changed(entries, settings)
     varied = [settings for settings, choices in zip(choice, grid.choices, strict=True) if len(choices) > 1]
     fixed = [settings for settings in choice if settings not in varied]
     whole = {".".join(key): entry.value for settings in choice for key, entry in settings.items()}
     if not varied:
         varied, fixed = fixed, []
-    return Variant(_checked(changed(entries, changes), path), whole, _words(fixed), _words(varied))
+    return Variant(_checked(entries, path), whole, _words(fixed), _words(varied))
 
 
 def _words(choice: Choice) -> str:
@@ -228,7 +243,9 @@ def _part(family: str, entries: Mapping[Key, Entry], place: str) -> Part:
         build = registry.load(family, kind.value).build
     except UserError as error:
         raise UserError(f"{kind.place}: {error}") from error
-    return Part(kind.value, _options(registry.options(build), given, kind.place, f"{family}.{kind.value}: "))
+    options = _options(registry.options(build), given, kind.place, f"{family}.{kind.value}: ")
+    places = {name: entry.place for name, entry in given.items()}
+    return Part(kind.value, options, kind.place, places)
 
 
 _LEAST = {"batch_size": 1, "epochs": 1, "steps": 1, "duration": 1, "seed": 0, "repeats": 1}

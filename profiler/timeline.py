@@ -6,7 +6,7 @@ step, which is given the median length; and to the end of the device's last work
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,11 @@ class Timeline:
     """Part of `wait`: iter(), and of each first next() what passed before a first item was begun. None: not measured."""
     made: dict[str, NDArray[np.int64]]
     """The run's `made` columns with their times on the cut clock."""
+    gap_ns: int = 0
+    """How much more time the window had: that of steps which were not kept."""
+    gaps: Times = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Where on the cut clock it is missing."""
+    gap_samples: int = 0
 
     @property
     def idle(self) -> Intervals | None:
@@ -77,13 +82,17 @@ def timeline(run: Run) -> Timeline | None:
     zero = int(run.of(Kind.ITER)["start_ns"][0])
     harness = union(_pairs(run.of(Kind.HARNESS)))
     harness = intersect(harness, union([[zero, max(zero, int(run.spans["end_ns"].max()))]]))
-    spans = _shifted(run.spans, ("start_ns", "end_ns"), zero, harness)
-    made = _shifted(run.made, ("begin_ns", "items_ns", "end_ns"), zero, harness)
+    gaps = run.of(Kind.GAP)
+    away = union(np.concatenate((harness, _pairs(gaps))))
+    spans = _shifted(run.spans, ("start_ns", "end_ns"), zero, away)
+    made = _shifted(run.made, ("begin_ns", "items_ns", "end_ns"), zero, away)
+    if len(gaps["kind"]):  # what was made meanwhile belongs to steps that are not there
+        made = {name: column[made["end_ns"] > made["begin_ns"]] for name, column in made.items()}
 
     by_kind = {kind: {name: column[spans["kind"] == kind] for name, column in spans.items()} for kind in Kind}
     steps, epochs = _steps(by_kind)
     busy, copy = union(_pairs(by_kind[Kind.BUSY])), union(_pairs(by_kind[Kind.COPY]))
-    host_end = max([epoch.end_ns for epoch in epochs])
+    host_end = max([*steps.ended[-1:].tolist(), *(epoch.end_ns for epoch in epochs)])
     # A run that was broken off ends with its host: what the device had not done by then did not happen.
     end = max([host_end, *(busy[-1:, 1].tolist() + copy[-1:, 1].tolist() if run.complete else [])])
 
@@ -103,6 +112,9 @@ def timeline(run: Run) -> Timeline | None:
         copy=copy,
         startup=_startup(epochs, steps, made) if len(made["begin_ns"]) else None,
         made=made,
+        gap_ns=total(away) - total(harness),
+        gaps=by_kind[Kind.GAP]["start_ns"],
+        gap_samples=int(gaps["n_samples"].sum()),
     )
 
 
@@ -110,10 +122,10 @@ def _pairs(spans: dict[str, NDArray[np.int64]]) -> Intervals:
     return np.column_stack((spans["start_ns"], spans["end_ns"]))
 
 
-def _shifted(table: object, times: tuple[str, ...], zero: int, harness: Intervals) -> dict[str, NDArray[np.int64]]:
+def _shifted(table: object, times: tuple[str, ...], zero: int, away: Intervals) -> dict[str, NDArray[np.int64]]:
     columns: dict[str, NDArray[np.int64]] = dict(table)  # type: ignore[call-overload]
-    origin = int(cut(zero, harness))
-    return columns | {name: cut(columns[name], harness) - origin for name in times}
+    origin = int(cut(zero, away))
+    return columns | {name: cut(columns[name], away) - origin for name in times}
 
 
 def _steps(by_kind: dict[Kind, dict[str, NDArray[np.int64]]]) -> tuple[Steps, tuple[Epoch, ...]]:
@@ -133,18 +145,25 @@ def _steps(by_kind: dict[Kind, dict[str, NDArray[np.int64]]]) -> tuple[Steps, tu
     next_iter = np.searchsorted(iters["start_ns"], wait["end_ns"], side="left")
     bounded = next_iter < len(iters["start_ns"])
     ended[bounded] = np.minimum(ended[bounded], iters["start_ns"][next_iter[bounded]])
+    gaps = by_kind[Kind.GAP]["start_ns"]
+    before = np.searchsorted(wait["end_ns"], gaps, side="right") - 1
+    ended[before] = gaps  # the next batch was asked for then, in whatever epoch
+    raised_in = dict(zip(end["epoch"].tolist(), end["end_ns"].tolist(), strict=True))
 
     epochs = []
-    for number, start, iterated in zip(iters["epoch"], iters["start_ns"], iters["end_ns"], strict=True):
-        ends = [*ended[wait["epoch"] == number][-1:], *end["end_ns"][end["epoch"] == number]]
-        epochs.append(Epoch(int(number), int(start), int(iterated), int(max([iterated, *ends]))))
+    after_last = np.searchsorted(wait["epoch"], iters["epoch"], side="right")
+    for i, number, start, iterated in zip(
+        after_last, *(iters[name].tolist() for name in ("epoch", "start_ns", "end_ns")), strict=True
+    ):
+        stepped = [int(ended[i - 1])] if i and wait["epoch"][i - 1] == number else []
+        epochs.append(Epoch(number, start, iterated, max([iterated, *stepped, raised_in.get(number, iterated)])))
     return Steps(wait["epoch"], wait["start_ns"], wait["end_ns"], ended, wait["n_samples"]), tuple(epochs)
 
 
 def _first(epoch: Epoch, steps: Steps, column: Times) -> int | None:
-    """The first step's entry of an epoch."""
-    found = column[steps.epoch == epoch.number]
-    return int(found[0]) if len(found) else None
+    """The first step's entry of an epoch. Epochs follow each other."""
+    i = int(np.searchsorted(steps.epoch, epoch.number))
+    return int(column[i]) if i < len(steps) and steps.epoch[i] == epoch.number else None
 
 
 def _iterations(epochs: tuple[Epoch, ...], steps: Steps) -> Intervals:

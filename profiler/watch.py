@@ -86,6 +86,11 @@ class Watch:
             self.harness_ns += 0 if self.first_iter_ns is None else ended - started
 
     @property
+    def epochs(self) -> int:
+        """Begun so far."""
+        return self._epoch + 1
+
+    @property
     def elapsed_ns(self) -> int:
         """Since the first iter(), own work left out."""
         return 0 if self.first_iter_ns is None else self.clock() - self.first_iter_ns - self.harness_ns

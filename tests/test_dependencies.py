@@ -17,7 +17,7 @@ OURS = {"profiler", "loaders", "models", "scenarios", "stallscope", "tests"}
 # Which files may import what is heavy, or is an answer to one question only. `import x` inside a function counts too.
 ONLY_IN = {
     "torch": ["loaders/*torch*", "models/two_layer/*torch*", "profiler/instrument/*"],
-    "tensorflow": ["loaders/*tf*", "models/two_layer/*tf*", "models/two_layer/*keras*", "profiler/instrument/*"],
+    "tensorflow": ["*/_tensorflow.py", "models/two_layer/*keras*", "profiler/instrument/*"],
     "keras": ["models/two_layer/*keras*", "profiler/instrument/*"],
     "onnx": ["models/two_layer/*onnx*"],
     "onnxscript": ["models/two_layer/*onnx*"],

@@ -124,6 +124,31 @@ def test_the_installed_copy_is_used(installed, users_repo):
     assert Path(where.strip()).is_relative_to(installed.parent)
 
 
+OWN_LOADER = """\
+import importlib
+
+def build(source, probe, on_error, *, times: int = 1):
+    return importlib.import_module("stallscope.loaders.naive").build(source, probe, on_error)
+"""
+COMPARED = """\
+source: {kind: synthetic, samples: 32, shape: [4, 4, 3], read: 0.1 ms, decode: 0 ms}
+loader: mylab.feed
+model: {kind: simulated, step: 1 ms}
+batch_size: 8
+steps: 40
+vary: {loader.times: [1, 2]}
+"""
+
+
+def test_a_users_own_part_is_compared_in_processes_of_their_own_beside_decoys(installed, users_repo):
+    (users_repo / "mylab").mkdir()
+    (users_repo / "mylab/feed.py").write_text(OWN_LOADER)
+    (users_repo / "mine.yaml").write_text(COMPARED)
+    printed = run(installed / "stallscope", "run", "mine.yaml", "--out", "both", cwd=users_repo)
+    assert "times 2" in printed
+    assert (users_repo / "both/compare.png").is_file()
+
+
 def test_the_decoys_do_raise(installed, users_repo):
     with pytest.raises(AssertionError, match="decoy models"):
         run(installed / "python", "-c", "import models", cwd=users_repo)

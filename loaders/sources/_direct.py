@@ -1,51 +1,41 @@
-"""Reading files past the page cache, with O_DIRECT."""
+"""Whole files read with O_DIRECT: from the device, past the page cache."""
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import mmap
 import os
+import tempfile
 from pathlib import Path
 
-from . import _disk
-
-_ALIGNED_BYTES = 4096
-"""No disk asks for more. Buffer, offset and length must be multiples of its block size."""
+BLOCK_BYTES = 4096
+"""Address and length of a direct read are multiples of the device's block; no disk of today has a larger one."""
 
 
 def read(name: str) -> bytes:
+    """The file's bytes. Raises OSError, EINVAL where the file system takes no O_DIRECT."""
     file = os.open(name, os.O_RDONLY | os.O_DIRECT)
     try:
-        n_bytes = os.fstat(file).st_size
-        if not n_bytes:
-            return b""
-        room = -(-n_bytes // _ALIGNED_BYTES) * _ALIGNED_BYTES
-        with mmap.mmap(-1, room) as buffer:  # begins at a page, which is aligned
+        size = os.fstat(file).st_size
+        with mmap.mmap(-1, max(1, -(-size // BLOCK_BYTES)) * BLOCK_BYTES) as buffer:  # begins on a page, which is aligned
             done = 0
-            while done < n_bytes:
-                with memoryview(buffer) as whole, whole[done:] as rest:
-                    n_read = os.preadv(file, [rest], done)
-                if not n_read:
-                    raise OSError(f"{name}: ends after {done} of {n_bytes} bytes")
-                done += n_read
-            return buffer[:n_bytes]
+            while done < size:
+                got = os.preadv(file, [memoryview(buffer)[done:]], done)
+                if not got:
+                    break
+                done += got
+            return buffer[:done]
     finally:
         os.close(file)
 
 
-def refuse_unless_possible(folder: Path) -> None:
-    """ValueError where the file system that the folder is on, or will be, has no direct reads. Leaves nothing behind."""
-    file_system = _disk.identify(folder)["file_system"]
-    if not hasattr(os, "O_DIRECT") or file_system in _disk.IN_MEMORY or not _opens(folder):
-        where = f"{folder} lies on {file_system or 'a file system'}, which has no direct reads"
-        raise ValueError(f"o_direct: {where}: give a path on a disk or leave o_direct out")
-
-
-def _opens(folder: Path) -> bool:
-    """Whether a file without a name opens with O_DIRECT there. Other refusals than EINVAL say nothing of O_DIRECT."""
-    there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
-    try:
-        os.close(os.open(there, os.O_TMPFILE | os.O_RDWR | os.O_DIRECT, 0o600))
-    except OSError as error:
-        return error.errno != errno.EINVAL
-    return True
+def works(folder: Path) -> bool:
+    """Whether a file that is written there could be read so. The folder need not exist yet."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not hasattr(os, "O_DIRECT"):
+        return False
+    with contextlib.suppress(OSError), tempfile.NamedTemporaryFile(dir=there) as file:
+        file.write(bytes(BLOCK_BYTES))
+        file.flush()
+        return read(file.name) == bytes(BLOCK_BYTES)
+    return False

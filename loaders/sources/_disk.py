@@ -19,7 +19,6 @@ NOT_MEASURED: dict[str, int | None] = {
     "random_read_p50_ns": None,
     "random_read_p95_ns": None,
 }
-IN_MEMORY = ("tmpfs", "ramfs")
 _MAX_FILES, _MAX_BYTES, _MAX_NS = 512, 64_000_000, 400_000_000
 _RANDOM_READS, _RANDOM_READ_BYTES = 256, 4096
 _VIRTUAL_NAME = re.compile(r"(vd|xvd|zram|loop|dm-|nbd)")
@@ -50,17 +49,6 @@ def identify(path: Path, mountinfo: Path = Path("/proc/self/mountinfo"), sysfs: 
         "virtual": _is_virtual(device) if device else None,
         "rotational_flag": _rotational_flag(device) if device else None,
     }
-
-
-def rotates(disk: dict[str, Any]) -> bool:
-    """Whether this is a hard disk for sure: the kernel says that it turns, and nothing virtual could have made it say so."""
-    return disk["rotational_flag"] is True and disk["virtual"] is False
-
-
-def refuse_cold_in_memory(folder: Path, cold: bool) -> None:
-    file_system = identify(folder)["file_system"]
-    if cold and file_system in IN_MEMORY:
-        raise ValueError(f"cold: {folder} lies in memory ({file_system}): give a path on a disk or set cold: false")
 
 
 def label(disk: dict[str, Any]) -> str:

@@ -1,15 +1,19 @@
-"""JPEG files on a hard disk: a real one if `path` lies on it, else one emulated in time, and labelled so."""
+"""JPEG files on a hard disk: a real one where `path` leads to one, else one that is emulated in time, and labelled so."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from . import _disk, ssd
-from ._device import Figures
-from .emulated import EmulatedFiles, emulate, folder_of
+from ._device import Speed
+from ._emulated import EmulatedFiles
 
-READAHEAD_BYTES = 1_500_000
-"""A track: what passes under the head in one of 120 turns a second at 180 MB/s. Drives read on that far into their buffer."""
+_READAHEAD_BYTES = 256_000
+_SOURCE = (
+    "seek and sequential rate as data sheets of 7200 rpm desktop disks have them (8.5 ms, 180 MB/s); "
+    "rotation: half a turn at 7200 rpm"
+)
 
 
 def build(
@@ -23,17 +27,20 @@ def build(
     rotation_ns: int = 4_170_000,
     bandwidth_bytes_per_s: int = 180_000_000,
 ) -> EmulatedFiles | ssd.Ssd:
-    """seek, rotation (half a turn: the mean wait for a sector), bandwidth: of the emulated disk; a real one has its own. The
-    defaults are a 7200 rpm disk's by data sheet (Seagate, WD: 8.5 ms average seek, 60 s / 7200 / 2 = 4.17 ms, 180 MB/s).
-    cold: false: what was read once is served from memory from then on.
+    """seek, rotation (half a turn) and bandwidth are the emulated disk's. It has one head and takes one request after another,
+    in the order in which they come; a read that follows on the last one, or nearly, costs neither seek nor rotation.
     """
-    folder = folder_of(cache_dir, path)
-    disk = _disk.identify(folder)
-    if path is not None and _disk.rotates(disk):
-        return ssd.build(cache_dir, samples=samples, image=image, path=path, cold=cold)
-    figures = Figures(seek_ns + rotation_ns, bandwidth_bytes_per_s, 1, READAHEAD_BYTES)
-    source = (
-        f"hard disk: seek {seek_ns / 1e6:g} ms, rotation {rotation_ns / 1e6:g} ms, {bandwidth_bytes_per_s / 1e6:g} MB/s "
-        "(defaults: data sheets of 7200 rpm disks); one request at a time"
-    )
-    return emulate(folder, samples, image, cold, figures, "hard disk", source)
+    for option, value, least in (("seek", seek_ns, 0), ("rotation", rotation_ns, 0), ("bandwidth", bandwidth_bytes_per_s, 1)):
+        if value < least:
+            raise ValueError(f"{option}={value}: must be at least {least}")
+    folder = Path(os.path.expanduser(path)).absolute() if path is not None else cache_dir / "jpeg-v1"
+    if path is not None and rotates(_disk.identify(folder)):
+        return ssd.Ssd(folder, samples, image, cold)
+    speed = Speed(seek_ns + rotation_ns, bandwidth_bytes_per_s, 1, _READAHEAD_BYTES)
+    what = f"hard disk (seek {seek_ns / 1e6:g} ms, rotation {rotation_ns / 1e6:g} ms, {bandwidth_bytes_per_s / 1e6:g} MB/s)"
+    return EmulatedFiles(folder, samples, image, cold, speed, what, _SOURCE)
+
+
+def rotates(disk: dict[str, object]) -> bool:
+    """Virtual disks call themselves rotational, over any storage."""
+    return disk["rotational_flag"] is True and disk["virtual"] is False

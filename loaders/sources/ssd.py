@@ -21,13 +21,16 @@ def build(
     cold: bool = True,
     o_direct: bool = False,
 ) -> Ssd:
-    """JPEG files in `path` (an empty folder, or one of ours), else in the cache. cold: evicted before each epoch. o_direct:
-    read past the page cache, so that no read ever comes from it; nothing is read ahead then.
+    """JPEG files in `path` (an empty folder, or one of ours), else in the cache. cold: evicted before each epoch.
+
+    o_direct: read past the page cache, in one request a file and with nothing read ahead, as databases do.
     """
     folder = Path(os.path.expanduser(path)).absolute() if path is not None else cache_dir / "jpeg-v1"
-    _disk.refuse_cold_in_memory(folder, cold)
-    if o_direct:
-        _direct.refuse_unless_possible(folder)
+    file_system = _disk.identify(folder)["file_system"]
+    if cold and file_system in ("tmpfs", "ramfs"):
+        raise ValueError(f"cold: {folder} lies in memory ({file_system}): give a path on a disk or set cold: false")
+    if o_direct and not _direct.works(folder):
+        raise ValueError(f"o_direct: the file system of {folder} ({file_system}) takes no O_DIRECT: leave it out")
     return Ssd(folder, samples, image, cold, o_direct)
 
 
@@ -37,6 +40,8 @@ class Ssd(JpegFiles):
     def __init__(self, folder: Path, samples: int, image: int, cold: bool, o_direct: bool = False) -> None:
         super().__init__(folder, samples, image)
         self.cold, self.o_direct = cold, o_direct
+        if not o_direct:  # what others read for us goes through the page cache
+            self.jpeg_paths = self.names()
         self._total_bytes: int | None = None
         self._disk = _disk.identify(folder) | _disk.NOT_MEASURED
 
@@ -44,19 +49,10 @@ class Ssd(JpegFiles):
         self._total_bytes = write_missing(self.folder, self.samples, progress)
         self._disk |= _disk.measure(self.names())
 
-    @property
-    def jpeg_paths(self) -> list[str]:
-        """See contracts.Source. Not with o_direct: another reader would read through the page cache."""
-        if self.o_direct:
-            raise AttributeError("jpeg_paths: these files are to be read with O_DIRECT")
-        return self.names()
-
     def read(self, index: int) -> bytes:
         return _direct.read(self.name(index)) if self.o_direct else super().read(index)
 
     def start_epoch(self) -> float | None:
-        if self.o_direct:
-            return None  # what the page cache holds has no part in it
         names = self.names()
         if self.cold:
             evict(names)
@@ -64,11 +60,12 @@ class Ssd(JpegFiles):
 
     def describe(self) -> dict[str, Any]:
         size = f", {self._total_bytes / 1e6:,.0f} MB" if self._total_bytes else ""
-        how = "read with O_DIRECT" if self.o_direct else "read cold" if self.cold else "read through the page cache"
+        how = "read cold" if self.cold else "read through the page cache"
+        how = "read with O_DIRECT" if self.o_direct else how
         return {
             "medium": "disk",
             "emulated": False,
-            "cold": self.cold or self.o_direct,
+            "cold": self.cold,
             "label": f"{self.samples:,} JPEG files{size}, on {_disk.label(self._disk)}, {how}",
             "samples": self.samples,
             "bytes": self._total_bytes,

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-Span = tuple[str, int, int, int]
+from ._host_device import HostDevice, Span
 
 
 def choose(device: str) -> CpuDevice | CudaDevice:
@@ -25,39 +25,13 @@ def choose(device: str) -> CpuDevice | CudaDevice:
     return devices[device]()
 
 
-class CpuDevice:
-    """The model's step on the host is the device's busy time; it competes with the loader for cores. Nothing is copied."""
-
+class CpuDevice(HostDevice):
     def __init__(self) -> None:
+        super().__init__(f"cpu ({torch.get_num_threads()} threads)")
         self.torch_device = torch.device("cpu")
-        name = f"cpu ({torch.get_num_threads()} threads)"
-        self.facts = {"kind": "cpu", "name": name, "simulated": False, "method": "model_step"}
-        self.busy_ns: int | None = 0
-        self._started = self._steps = 0
-        self._spans: list[Span] = []
-
-    @contextmanager
-    def copying(self) -> Iterator[None]:
-        self._started = time.perf_counter_ns()
-        yield
-
-    @contextmanager
-    def computing(self) -> Iterator[None]:
-        yield
-        ended = time.perf_counter_ns()
-        self._spans.append(("busy", self._steps, self._started, ended))
-        self.busy_ns = (self.busy_ns or 0) + ended - self._started
-        self._steps += 1
 
     def put(self, array: Any) -> torch.Tensor:
         return torch.as_tensor(array)
-
-    def sync(self) -> None:
-        """Nothing runs behind the host's back."""
-
-    def drain(self) -> Sequence[Span]:
-        spans, self._spans = self._spans, []
-        return spans
 
 
 class MpsDevice(CpuDevice):
@@ -91,6 +65,7 @@ class CudaDevice:
     def __init__(self) -> None:
         self.torch_device = torch.device("cuda", torch.cuda.current_device())
         self._copies = torch.cuda.Stream()
+        self._computes_on = torch.cuda.current_stream()
         self._steps = 0
         self._copy_started: torch.cuda.Event | None = None
         self._copied: torch.cuda.Event | None = None
@@ -103,17 +78,18 @@ class CudaDevice:
     @contextmanager
     def copying(self) -> Iterator[None]:
         started, ended = _event(), _event()
+        self._computes_on = torch.cuda.current_stream()
         with torch.cuda.stream(self._copies):
             started.record()
             yield
             ended.record()
-        torch.cuda.current_stream().wait_event(ended)
+        self._computes_on.wait_event(ended)
         self._pending.append(("copy", self._steps, started, ended))
 
     def put(self, array: Any) -> torch.Tensor:
         """Overlaps the host only if the batch lies in pinned memory: else the call returns when the copy is done."""
         tensor = torch.as_tensor(array).to(self.torch_device, non_blocking=True)
-        tensor.record_stream(torch.cuda.default_stream(self.torch_device))
+        tensor.record_stream(self._computes_on)  # its memory is that of the copy stream: not free before the step has used it
         return tensor
 
     @contextmanager

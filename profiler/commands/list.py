@@ -8,7 +8,7 @@ def main() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from .. import registry, scenario
+    from .. import plugins, registry, scenario
     from ..settings import FAMILIES
 
     console = Console(highlight=False)
@@ -24,3 +24,5 @@ def main() -> None:
             table.add_row(kind, part.summary, options or "none")
         console.print()
         console.print(table)
+    for problem in plugins.registered(registry.ours).problems:
+        console.print(f"\nleft out: {problem}", markup=False)

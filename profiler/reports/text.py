@@ -259,10 +259,10 @@ def _epochs(epochs: Sequence[Mapping[str, Any]], stored: bool) -> Table:
         table.add_column(name, justify="left" if name == "came from" else "right", overflow="fold")
     shown = list(enumerate(epochs, 1))
     skipped = len(shown) - MOST_EPOCHS
-    for number, epoch in shown if skipped <= 0 else [*shown[: MOST_EPOCHS - 1], shown[-1]]:
-        if skipped > 0 and number == len(epochs):
+    for i, epoch in shown if skipped <= 0 else [*shown[: MOST_EPOCHS - 1], shown[-1]]:
+        if skipped > 0 and i == len(epochs):
             table.add_row("...", f"{count(skipped)} more")
-        table.add_row(*(str(number), *_epoch(epoch))[: len(table.columns)])
+        table.add_row(*(str(epoch.get("epoch", i - 1) + 1), *_epoch(epoch))[: len(table.columns)])
     return table
 
 

@@ -12,9 +12,10 @@ MAIN = 0.4
 """A stage is the main one if it carries this part of the stall, and more than any other that is explained."""
 HIGH = 0.2
 """A stall of a fifth of the time is worth dropping other work for; published tools draw the line there too."""
-CACHED = 0.95
-"""Above it the bytes came from memory, and blocked time is something else than storage."""
 
+
+PARALLELISM = {"torch_workers": "num_workers", "threads": "num_threads", "tf_prefetch": "num_parallel_calls"}
+"""What each loader calls the number of those that make its batches."""
 NEIGHBOURS = 0.1
 """Above it, what others take of the usable cores is said with the finding: on two cores it is a fifth of one."""
 
@@ -34,6 +35,13 @@ def is_main(result: Result, *stages: str) -> bool:
         return False
     others = [stage for stage in result.input_stall_by_stage if stage not in (*stages, "unexplained")]
     return part >= MAIN and part >= max(part_of_stall(result, other) or 0.0 for other in others)
+
+
+def serves_one_at_a_time(result: Result) -> bool:
+    """Whether the storage is known to: a disk that rotates, real or emulated. Virtual disks call themselves rotational."""
+    disk, device = result.source.get("disk") or {}, result.source.get("device") or {}
+    rotates = disk.get("rotational_flag") is True and disk.get("virtual") is False
+    return rotates or device.get("requests_in_flight") == 1
 
 
 def wall_share(result: Result, *stages: str) -> float:
@@ -67,22 +75,14 @@ def workers_needed(result: Result) -> int | None:
 
 def more_workers(result: Result, proposed: int) -> str:
     """The setting, now and proposed; for a loader that has no workers, the loader to take instead."""
-    if result.scenario and result.scenario.get("loader", {}).get("kind") == "naive":
+    kind = str((result.scenario or {}).get("loader", {}).get("kind"))
+    if kind == "naive":
         return f"--set loader=torch_workers --set loader.num_workers={proposed}"
-    return f"num_workers: {n_workers(result)} -> {proposed}"
-
-
-def from_memory(result: Result) -> bool:
-    """Whether what was read lay in memory, of a source that has a device beneath."""
-    return result.source.get("medium") in ("disk", "emulated") and (result.storage.cached_share or 0.0) > CACHED
-
-
-def one_at_a_time(result: Result) -> bool:
-    """Whether the device beneath serves one read after another: a hard disk, real or emulated."""
-    emulated, disk = result.source.get("emulated_device"), result.source.get("disk") or {}
-    if emulated:
-        return bool(emulated["requests_in_flight"] == 1)
-    return disk.get("rotational_flag") is True and disk.get("virtual") is False
+    text = f"{PARALLELISM.get(kind, 'num_workers')}: {n_workers(result)} -> {proposed}"
+    cores = usable_cores(result)
+    if kind == "tf_prefetch" and (cores is None or proposed > cores):  # its pool has a thread a core
+        text += f", with private_threadpool_size: {proposed}"
+    return text
 
 
 def stall_in_words(result: Result) -> str:

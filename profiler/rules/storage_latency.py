@@ -6,12 +6,14 @@ from ..result import Finding, Result
 from ..units import duration, share
 from . import _stall
 
+CACHED = 0.95
+"""Above it the bytes came from memory, and blocked time is something else than storage."""
 MOST_READERS = 64
 """More than these are proposed by nobody on the strength of two rates."""
 
 
 def judge(result: Result) -> Finding | None:
-    if not _stall.is_main(result, "fetch") or _stall.from_memory(result) or _stall.one_at_a_time(result):
+    if not _stall.is_main(result, "fetch") or _from_memory(result) or _stall.serves_one_at_a_time(result):
         return None
     blocked, part, workers = _stall.per_item(result, "blocked"), _stall.part_of_stall(result, "fetch"), _stall.n_workers(result)
     if blocked is None or part is None:
@@ -30,3 +32,7 @@ def judge(result: Result) -> Finding | None:
         evidence=_stall.evidence(result) | {"fetch_part_of_stall": part, "readers": readers, "proposed": proposed},
         wall_share=_stall.wall_share(result, "fetch"),
     )
+
+
+def _from_memory(result: Result) -> bool:
+    return result.source.get("medium") == "disk" and (result.storage.cached_share or 0.0) > CACHED

@@ -10,10 +10,8 @@ from . import _stall
 
 
 def judge(result: Result) -> Finding | None:
-    if result.verdict != "input_bound" or not _making_is_main(result):
+    if result.verdict != "input_bound" or not _making_is_main(result) or _waits_in_line(result):
         return None
-    if _stall.is_main(result, "fetch") and _stall.one_at_a_time(result):
-        return None  # disk_seeks knows better
     workers, proposed = _stall.n_workers(result), _proposed(result)
     if proposed is None or proposed <= workers:
         return None
@@ -41,6 +39,11 @@ _MAKING = ("fetch", "decode", "collate", "core_shortage")
 def _making_is_main(result: Result) -> bool:
     part = _stall.part_of_stall(result, *_MAKING)
     return part is not None and part >= _stall.MAIN
+
+
+def _waits_in_line(result: Result) -> bool:
+    """More makers would only queue for a disk that serves one at a time."""
+    return _stall.serves_one_at_a_time(result) and _stall.is_main(result, "fetch")
 
 
 def _proposed(result: Result) -> int | None:

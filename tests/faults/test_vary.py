@@ -118,7 +118,9 @@ def test_an_interrupt_keeps_what_is_measured(vary, number):
 
 def test_what_one_setting_cannot_take_is_refused_before_anything_is_measured(vary):
     vary.write(VARY.replace("source.read: [0 ms, 0.3 ms, 0.6 ms]", "model.queue_depth: [1, 0]"))
-    assert vary("run", "it.yaml", "--out", "a", "--quiet").refusal.startswith("queue_depth 0: model.simulated: queue_depth=0")
+    assert vary("run", "it.yaml", "--out", "a", "--quiet").refusal.startswith(
+        "queue_depth 0: it.yaml:6: model.simulated: queue_depth=0"
+    )
     assert not (vary.folder / "a").exists()
 
 

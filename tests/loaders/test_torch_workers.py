@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'stallscope[torch]'")
@@ -10,6 +12,12 @@ class NoProbe:
     def begin(self): ...
     def items(self, n_items, n_skipped, bytes_asked): ...
     def end(self): ...
+
+
+@pytest.fixture(autouse=True)
+def no_tensorflow(monkeypatch):
+    """Another test may have loaded it into this process, and beside it nothing is forked."""
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
 
 
 def build(tmp_path, **options):
@@ -51,3 +59,20 @@ def test_persistent_workers_serve_every_epoch(tmp_path):
 def test_what_dataloader_refuses_is_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         build(tmp_path, **options)
+
+
+class TestBesideTensorflow:
+    @pytest.fixture(autouse=True)
+    def loaded(self, no_tensorflow, monkeypatch):
+        monkeypatch.setitem(sys.modules, "tensorflow", sys)
+
+    @pytest.mark.parametrize("context", ["fork", None])
+    def test_workers_are_not_forked(self, tmp_path, context):
+        if context is None and torch_workers.multiprocessing.get_start_method() != "fork":
+            pytest.skip("this Python forks only where it is asked to")
+        with pytest.raises(ValueError, match=r"num_workers=2: would fork .* use multiprocessing_context: spawn"):
+            build(tmp_path, num_workers=2, multiprocessing_context=context)
+
+    def test_but_spawned_or_none(self, tmp_path):
+        assert build(tmp_path, num_workers=2, multiprocessing_context="spawn").n_workers == 2
+        assert build(tmp_path, num_workers=0).n_workers == 0

@@ -4,7 +4,19 @@ import pytest
 from loaders._batch import Batch
 from models import two_layer
 
-pytest.importorskip("torch", reason="two_layer in PyTorch needs torch: pip install 'stallscope[torch]'")
+FRAMEWORKS = {"torch_nn": "torch", "tf_function": "tensorflow"}
+
+
+@pytest.fixture(params=FRAMEWORKS)
+def build(request):
+    """The network of each implementation, small."""
+    framework = FRAMEWORKS[request.param]
+    pytest.importorskip(framework, reason=f"{request.param} needs {framework}: pip install 'stallscope[{framework}]'")
+
+    def build(**options):
+        return two_layer.build((8, 8, 3), 3, "cpu", 0, **({"hidden": 32, "implementation": request.param} | options))
+
+    return build
 
 
 def batch(n=32, seed=0):
@@ -14,11 +26,7 @@ def batch(n=32, seed=0):
     return Batch(np.arange(n), x, y)
 
 
-def build(**options):
-    return two_layer.build((8, 8, 3), 3, "cpu", 0, **({"hidden": 32} | options))
-
-
-def test_it_learns():
+def test_it_learns(build):
     model = build()
     for i in range(60):
         model.step(batch(seed=i))
@@ -26,7 +34,7 @@ def test_it_learns():
     assert last < 0.5 * first
 
 
-def test_the_same_seed_gives_the_same_losses():
+def test_the_same_seed_gives_the_same_losses(build):
     losses = []
     for _ in range(2):
         model = build()
@@ -36,7 +44,7 @@ def test_the_same_seed_gives_the_same_losses():
     assert losses[0] == losses[1]
 
 
-def test_on_a_cpu_each_step_is_one_busy_span():
+def test_on_a_cpu_each_step_is_one_busy_span(build):
     model = build()
     for i in range(3):
         model.step(batch(seed=i))
@@ -47,32 +55,38 @@ def test_on_a_cpu_each_step_is_one_busy_span():
     assert model.device["kind"] == "cpu"
 
 
-def test_a_batch_of_any_length_is_a_step():
+def test_a_batch_of_any_length_is_a_step(build):
     model = build()
     model.step(batch(1))
     model.step(batch(7))
     assert len(model.drain()) == 2
 
 
-def test_no_step_no_loss():
+def test_no_step_no_loss(build):
     assert build().losses() is None
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"implementation": "jax"}, r"implementation: no implementation 'jax'. It can be: torch_nn"),
+        ({"implementation": "jax"}, r"implementation: no implementation 'jax'. It can be: tf_function, torch_nn"),
         ({"hidden": 0}, "hidden=0: must be"),
         ({"hidden": 10**11}, r"hidden=100000000000: a first layer of 192 x .* does not fit"),
     ],
 )
 def test_values_that_it_cannot_take_are_named(options, message):
+    pytest.importorskip("torch", reason="torch_nn needs torch: pip install 'stallscope[torch]'")
     with pytest.raises(ValueError, match=message):
-        build(**options)
+        two_layer.build((8, 8, 3), 3, "cpu", 0, **options)
+
+
+def test_a_network_that_does_not_fit_is_refused(build):
+    with pytest.raises(ValueError, match=r"hidden=100000000000: .* does not fit"):
+        build(hidden=10**11)
 
 
 def test_a_device_that_is_not_there_is_named():
-    import torch
+    torch = pytest.importorskip("torch", reason="torch_nn needs torch: pip install 'stallscope[torch]'")
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")

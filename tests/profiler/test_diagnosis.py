@@ -74,28 +74,6 @@ def test_blocked_time_is_not_storage_if_the_bytes_came_from_memory():
     assert "storage_latency" not in [finding.kind for finding in conclude(run).diagnosis.findings]
 
 
-EMULATED_DISK = {
-    "source": {"medium": "emulated", "emulated": True, "label": "files", "emulated_device": {"requests_in_flight": 1}},
-    "resident_shares": [0.0],
-}
-ROTATING_DISK = {"source": {"medium": "disk", "emulated": False, "disk": {"rotational_flag": True, "virtual": False}}}
-
-
-@pytest.mark.parametrize("disk", [EMULATED_DISK, ROTATING_DISK], ids=["emulated", "real"])
-@pytest.mark.parametrize("workers", [WORKERS, {}], ids=["workers", "none"])
-def test_a_disk_that_serves_one_read_at_a_time_is_never_given_more_readers(disk, workers):
-    loop = dataclasses.replace(STARVED, blocked_share=1.0, from_device=True)
-    found = conclude(dataclasses.replace(loop, clock=type(loop.clock)()).run(**disk, **workers)).diagnosis.findings
-    assert [finding.kind for finding in found] == ["disk_seeks"]
-    assert "num_workers" not in found[0].try_next
-    assert ("(emulated storage)" in found[0].verdict) is (disk is EMULATED_DISK)
-
-
-def test_an_emulated_disk_whose_bytes_lay_in_memory_does_not_seek():
-    loop = dataclasses.replace(STARVED, blocked_share=1.0)
-    assert "disk_seeks" not in kinds(loop, **WORKERS, **(EMULATED_DISK | {"resident_shares": [1.0]}))
-
-
 def test_where_the_stages_are_unknown_the_cause_is_said_to_be_unsplit():
     run = dataclasses.replace(STARVED.run(), made=FakeLoop(steps=0).run().made)
     finding = conclude(run).diagnosis.findings[0]
@@ -131,7 +109,6 @@ LOOPS = {
     "computing": (dataclasses.replace(STARVED, blocked_share=0.2), {}),
     "waiting": (dataclasses.replace(STARVED, blocked_share=0.9), {}),
     "workers": (dataclasses.replace(STARVED, blocked_share=0.1), WORKERS),
-    "seeking": (dataclasses.replace(STARVED, blocked_share=0.9), WORKERS | EMULATED_DISK),
     "short": (FakeLoop(steps=12), {}),
 }
 

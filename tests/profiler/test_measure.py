@@ -13,7 +13,7 @@ from profiler.run import Outcome
 from profiler.steady import MIN_STEADY_STEPS
 from tests.fakes import MS, FakeLoop, header, run_of
 
-ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY = Kind
+ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY, GAP = Kind
 
 
 def added(shares) -> float:
@@ -111,24 +111,6 @@ def test_without_the_kernels_books_core_shortage_is_not_measured():
     assert result.input_wait_by_stage["fetch"] == pytest.approx(1.0)
     assert result.storage.bytes_from_device is None
     assert result.storage.cached_share is None
-
-
-EMULATED = {"medium": "emulated", "emulated": True, "cold": False, "label": "files"}
-
-
-def test_an_emulated_device_served_what_did_not_lie_in_memory_before_the_epoch():
-    result = measure(FakeLoop(epochs=2, steps=100, batch_size=8).run(source=EMULATED, resident_shares=[0.0, 0.75]))
-    assert [epoch["bytes_asked"] for epoch in result.epochs_detail] == [800_000, 800_000]
-    assert [epoch["bytes_from_device"] for epoch in result.epochs_detail] == [800_000, 200_000]
-    assert (result.storage.bytes_asked, result.storage.bytes_from_device) == (1_600_000, 1_000_000)
-    assert result.storage.cached_share == pytest.approx(0.375)
-    assert result.storage.emulated
-
-
-def test_what_an_emulated_device_served_is_not_known_without_its_own_account():
-    result = measure(FakeLoop(epochs=2).run(source=EMULATED, resident_shares=[0.0]))
-    assert [epoch["bytes_from_device"] for epoch in result.epochs_detail] == [800_000, None]
-    assert (result.storage.bytes_from_device, result.storage.cached_share) == (None, None)
 
 
 def test_without_records_from_the_makers_nothing_is_split():
@@ -301,4 +283,13 @@ CONTRACT = {
     "verdict",
     "findings",
 }
-ADDED = {"cpu_cores", "steady_input_stall", "unreadable_samples", "source", "loader", "stopped_by"}
+ADDED = {
+    "cpu_cores",
+    "sampled_share",
+    "worst_steps",
+    "steady_input_stall",
+    "unreadable_samples",
+    "source",
+    "loader",
+    "stopped_by",
+}

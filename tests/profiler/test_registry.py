@@ -100,13 +100,6 @@ class TestFinding:
         with pytest.raises(UserError, match=r"^loader: .*It can be: broken, needs_tf$"):
             registry.load("loader", kind)
 
-    def test_a_dotted_kind_is_refused_for_now(self) -> None:
-        with pytest.raises(UserError) as refused:
-            registry.load("source", "mylab.feeds.lmdb")
-        assert str(refused.value) == (
-            "source: kind 'mylab.feeds.lmdb' has a dot: modules of your own are not supported yet. It can be: disk, ram"
-        )
-
     def test_a_missing_framework_names_its_extra(self) -> None:
         with pytest.raises(UserError) as refused:
             registry.load("loader", "needs_tf")

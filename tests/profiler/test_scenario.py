@@ -231,7 +231,7 @@ class TestChanges:
         (
             "kind: torch_workers",
             "kind: my.own",
-            f"s.yaml:4: loader: kind 'my.own' has a dot: modules of your own are not supported yet. {LOADERS}",
+            "s.yaml:4: loader 'my.own': there is no module 'my' in the current folder and the environment",
         ),
         ("  kind: torch_workers\n", "", f"s.yaml:4: loader needs a kind. {LOADERS}"),
         ("{kind: two_layer, hidden: 128}", "", "s.yaml:6: model needs a kind. It can be: simulated, two_layer"),

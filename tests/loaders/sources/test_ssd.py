@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loaders.sources import _direct, _disk, ssd
+from loaders.sources import _disk, ssd
 
 
 def no_progress(done: int, total: int) -> None:
@@ -95,41 +94,3 @@ def test_threads_and_copies_read_the_same_samples(cache_dir: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda index: copy.decode(copy.read(index % 12)), range(48)))
     np.testing.assert_array_equal(np.stack(together), np.stack(alone * 4))
-
-
-class TestDirectReads:
-    def test_return_the_same_bytes_whatever_the_length(self, cache_dir: Path, tmp_path: Path) -> None:
-        try:
-            source = ssd.build(cache_dir, samples=12, cold=False, o_direct=True)
-        except ValueError as refused:
-            pytest.skip(f"needs a cache on a disk with direct reads: {refused}")
-        source.prepare(no_progress)
-        assert [source.read(index) for index in range(12)] == [Path(source.name(index)).read_bytes() for index in range(12)]
-        for n_bytes in (0, 1, 4095, 4096, 4097, 3_000_000):
-            file = cache_dir / "of_any_length"
-            file.write_bytes(bytes(range(251)) * (n_bytes // 251) + b"x" * (n_bytes % 251))
-            assert _direct.read(str(file)) == file.read_bytes()
-
-    def test_are_said_and_offer_no_paths(self, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_direct, "refuse_unless_possible", lambda folder: None)
-        source = ssd.build(cache_dir, samples=12, cold=False, o_direct=True)
-        assert source.describe()["label"].endswith(", read with O_DIRECT")
-        assert source.start_epoch() is None
-        assert not hasattr(source, "jpeg_paths")
-        assert ssd.build(cache_dir, samples=12, cold=False).jpeg_paths[3] == source.name(3)
-
-    @pytest.mark.parametrize("code", [errno.EINVAL, None])
-    def test_are_refused_where_the_file_system_has_none(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int | None
-    ) -> None:
-        def refuse(*args: object) -> int:
-            raise OSError(code, "Invalid argument")
-
-        if code:
-            monkeypatch.setattr(_direct.os, "open", refuse)
-        elif _disk.identify(Path("/dev/shm"))["file_system"] != "tmpfs":
-            pytest.skip("needs /dev/shm on tmpfs")
-        folder = tmp_path / "new" if code else Path("/dev/shm/new")
-        with pytest.raises(ValueError, match=rf"^o_direct: {folder} lies on .*: give a path on a disk or leave o_direct out$"):
-            ssd.build(tmp_path, path=str(folder), cold=False, o_direct=True)
-        assert not folder.exists()

@@ -1,0 +1,308 @@
+"""What only a GPU can show. Each check says in its first line what it shows, returns the figures, and raises AssertionError.
+
+`make gpu` runs them as one table, pytest one by one: see run.py and test_gpu.py. They need torch and numpy; the last ones more.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+MS = 1_000_000
+SPIN_MS = 20.0
+"""Kernels of this length: long beside every launch, short enough to repeat."""
+
+
+class Check(NamedTuple):
+    """One row of the table."""
+
+    run: Callable[[], str]
+    needs: Sequence[str]
+    """Packages, beyond a CUDA device."""
+
+    @property
+    def name(self) -> str:
+        return (self.run.__doc__ or "").partition("\n")[0].rstrip(".")
+
+
+def missing(check: Check) -> str | None:
+    """Why this machine cannot run it; None: it can."""
+    absent = [name for name in check.needs if importlib.util.find_spec(name) is None]
+    if absent:
+        return f"needs {', '.join(absent)}"
+    import torch
+
+    return None if torch.cuda.is_available() else "needs a CUDA device: this torch sees none"
+
+
+# Kernels of a known length
+
+
+def cycles(ms: float) -> int:
+    """So many clock cycles keep the device busy for `ms`: from the time that the host sees a long spin take."""
+    import torch
+
+    def took_s(n: int) -> float:
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        torch.cuda._sleep(n)
+        torch.cuda.synchronize()
+        return time.perf_counter() - started
+
+    took_s(10_000_000)  # the clock comes up, and the kernel is loaded
+    small, large = 20_000_000, 220_000_000
+    per_s = (large - small) / statistics.median(took_s(large) - took_s(small) for _ in range(5))
+    return int(ms / 1e3 * per_s)
+
+
+def device() -> Any:
+    from models.two_layer._torch_device import CudaDevice
+
+    return CudaDevice()
+
+
+def spin(watched: Any, n: int) -> None:
+    """One step that copies nothing and computes for n cycles."""
+    import torch
+
+    with watched.copying():
+        pass
+    with watched.computing():
+        torch.cuda._sleep(n)
+
+
+def spans(watched: Any, what: str) -> list[tuple[int, int]]:
+    return [(start, end) for kind, _, start, end in watched.drain() if kind == what]
+
+
+def known_kernels() -> str:
+    """Busy time of kernels of known length, and the gaps between them."""
+    watched, n, gap_ms = device(), cycles(SPIN_MS), 10.0
+    for _ in range(20):
+        spin(watched, n)
+        watched.sync()
+        time.sleep(gap_ms / 1e3)
+    busy = spans(watched, "busy")
+    lengths = [(end - start) / MS for start, end in busy]
+    gaps = [(after[0] - before[1]) / MS for before, after in itertools.pairwise(busy)]
+    found, gap = statistics.median(lengths), statistics.median(gaps)
+    said = f"{found:.2f} ms for {SPIN_MS:.0f}; gaps {gap:.2f} ms for {gap_ms:.0f} and a wake-up"
+    assert len(busy) == 20, said
+    assert abs(found / SPIN_MS - 1) < 0.02, said
+    assert gap_ms <= gap < gap_ms + 2, said
+    return said
+
+
+def alignment() -> str:
+    """Event times on the host's clock, over 5 s of re-anchoring."""
+    watched, n = device(), cycles(2.0)
+    bound_ms = watched.facts["alignment_error_ns"] / MS + 0.3
+    off_ms = []
+    until = time.perf_counter() + 5
+    while time.perf_counter() < until:
+        spin(watched, n)
+        watched.sync()
+        seen = time.perf_counter_ns()
+        off_ms.append((seen - spans(watched, "busy")[-1][1]) / MS)
+        time.sleep(0.01)
+    first, last = statistics.median(off_ms[:20]), statistics.median(off_ms[-20:])
+    said = f"host sees the end {first:.3f} ms after it, {last:.3f} ms 5 s later; bound {bound_ms:.2f} ms"
+    assert -bound_ms < last - first < bound_ms, said
+    assert -bound_ms < first < 1, said
+    return said
+
+
+def copies() -> str:
+    """A pinned copy runs beside compute, a pageable one holds the host."""
+    import torch
+
+    watched, n = device(), cycles(50.0)
+    pinned, pageable = torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True), torch.zeros(64 << 20, dtype=torch.uint8)
+    rates, hosts_ms, overlaps = {}, {}, {}
+    for name, memory in (("warm-up", pinned), ("pageable", pageable), ("pinned", pinned)):
+        spin(watched, n)  # keeps the compute stream busy meanwhile
+        started = time.perf_counter_ns()
+        with watched.copying():
+            watched.put(memory)
+        hosts_ms[name] = (time.perf_counter_ns() - started) / MS
+        with watched.computing():
+            torch.cuda._sleep(1000)
+        watched.sync()
+        drained = watched.drain()
+        [*_, copy] = [(start, end) for what, _, start, end in drained if what == "copy"]
+        [busy, _] = [(start, end) for what, _, start, end in drained if what == "busy"]
+        rates[name] = (64 << 20) / max(1, copy[1] - copy[0])
+        overlaps[name] = min(copy[1], busy[1]) - max(copy[0], busy[0])
+    said = ", ".join(f"{name} {rates[name]:.1f} GB/s (host {hosts_ms[name]:.2f} ms)" for name in ("pageable", "pinned"))
+    assert overlaps["pinned"] > 0, f"the pinned copy did not overlap: {said}"
+    assert hosts_ms["pinned"] < 5, f"the host waited for the pinned copy: {said}"
+    return said
+
+
+def dataloader_pinning() -> str:
+    """DataLoader with and without pin_memory, 64 batches of 1 MB."""
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    rates = {}
+    for pin in (False, True, False, True):
+        loader = DataLoader(TensorDataset(torch.zeros(2048, 32768, dtype=torch.uint8)), batch_size=32, pin_memory=pin)
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for (x,) in loader:
+            x.to("cuda", non_blocking=True)
+        torch.cuda.synchronize()
+        rates.setdefault(pin, []).append(64 / (time.perf_counter() - started))
+    return f"{max(rates[False]):.0f} batches/s pageable, {max(rates[True]):.0f} pinned"
+
+
+def drain_waits_for_nothing() -> str:
+    """drain() waits for nothing, and all spans come in the end."""
+    watched, n = device(), cycles(1.0)
+    for _ in range(200):
+        spin(watched, n)
+    took_ms, early = [], []
+    for _ in range(5):
+        started = time.perf_counter_ns()
+        early += watched.drain()
+        took_ms.append((time.perf_counter_ns() - started) / MS)
+    watched.sync()
+    whole = sorted((step, start, end) for what, step, start, end in [*early, *watched.drain()] if what == "busy")
+    said = f"{min(took_ms):.3f} ms a call, {len(early)} spans while busy, {len(whole)} of 200 in the end"
+    assert min(took_ms) < 1, said
+    assert [step for step, _, _ in whole] == list(range(200)), said
+    assert all(before[2] <= after[1] + 2000 for before, after in itertools.pairwise(whole)), f"spans overlap: {said}"
+    return said
+
+
+def the_network_learns() -> str:
+    """two_layer trains: copies come before steps, the loss falls."""
+    import numpy as np
+    import torch
+
+    from loaders._batch import Batch
+    from models import two_layer
+
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.integers(0, 256, (256, 64, 64, 3), dtype=np.uint8))
+    batch = Batch(torch.arange(256), x, torch.from_numpy(rng.integers(0, 10, 256)))
+    model = two_layer.build((64, 64, 3), 10, "cuda", 0)
+    for _ in range(200):
+        model.step(batch)
+    model.sync()
+    found = {(what, step): (start, end) for what, step, start, end in model.drain()}
+    first, last = model.losses()
+    said = f"loss {first:.3f} to {last:.3f}, {len(found)} spans of 200 steps"
+    assert last < first, said
+    assert len(found) == 400, said
+    assert all(found["copy", step][1] <= found["busy", step][0] + 10_000 for step in range(200)), f"copies end late: {said}"
+    return said
+
+
+def recording_cost() -> str:
+    """What the four events of a step cost the host."""
+    import torch
+
+    watched, n = device(), cycles(0.5)
+
+    def bare() -> None:
+        torch.cuda._sleep(n)
+
+    def loop(step: Callable[[], None]) -> tuple[float, float]:
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(200):
+            step()
+        launched = time.perf_counter() - started
+        torch.cuda.synchronize()
+        return launched, time.perf_counter() - started
+
+    pairs = [(loop(bare), loop(lambda: spin(watched, n))) for _ in range(5)]
+    cost_us = 1e6 * (min(w[0] for _, w in pairs) - min(b[0] for b, _ in pairs)) / 200
+    ratio = statistics.median(b[1] / w[1] for b, w in pairs)
+    watched.drain()
+    return f"{cost_us:.1f} us a step of launching; throughput {ratio:.3f} of the bare loop (0.5 ms steps)"
+
+
+def a_scenario() -> str:
+    """Scenarios: idle follows the loader, and sums hold."""
+    slow, fast = scenario("source.read=1 ms"), scenario("source.read=0 ms")
+    synced = scenario("source.read=0 ms", "sync_every_step=true")
+    idles = [each["device_idle_share"] for each in (slow, fast, synced)]
+    said = "idle {:.2f} slow, {:.2f} fast, {:.2f} synchronised".format(*idles)
+    for each in (slow, fast, synced):
+        assert (each["device"]["kind"], each["device"]["method"]) == ("cuda", "events"), each["device"]
+        causes = sum(share or 0 for share in each["idle_by_cause"].values())
+        assert abs(causes - each["device_idle_share"]) < 1e-6, said
+    assert slow["device_idle_share"] > fast["device_idle_share"], said
+    assert slow["verdict"] == "input_bound", said
+    return said
+
+
+def scenario(*changes: str) -> dict[str, Any]:
+    whole = ("model={kind: two_layer, hidden: 4096}", "source.decode=0 ms", "source.samples=6400", "batch_size=64", *changes)
+    sets = [word for change in whole for word in ("--set", change)]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "profiler", "run", "synthetic", "--device", "cuda", "--json", "--out", f"{folder}/run"]
+        environment = {**os.environ, "STALLSCOPE_CACHE": folder}
+        done = subprocess.run(
+            [*command, *sets, "--steps", "100"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr[-500:]
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def tensorflow_sees_it() -> str:
+    """TensorFlow trains two_layer on the GPU."""
+    code = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-300:]
+    assert int(done.stdout.split()[-1]) > 0, "tensorflow is installed, and sees no GPU"
+    return f"{done.stdout.split()[-1]} GPU"
+
+
+def nvml_utilisation() -> str:
+    """NVML's utilisation of a device that is busy half of the time."""
+    import pynvml
+
+    watched, n = device(), cycles(10.0)
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    readings = []
+    started = time.perf_counter()
+    while time.perf_counter() < started + 4:
+        spin(watched, n)
+        watched.sync()
+        time.sleep(0.01)
+        readings.append(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+    busy = spans(watched, "busy")
+    ours = sum(end - start for start, end in busy) / (busy[-1][1] - busy[0][0])
+    return f"ours {100 * ours:.0f} % busy, NVML {statistics.median(readings):.0f} %"
+
+
+TORCH = ("numpy", "torch")
+WHOLE = (*TORCH, "pydantic", "pyarrow", "typer", "PIL", "yaml", "psutil", "matplotlib", "rich")
+CHECKS = (
+    Check(known_kernels, TORCH),
+    Check(alignment, TORCH),
+    Check(copies, TORCH),
+    Check(dataloader_pinning, TORCH),
+    Check(drain_waits_for_nothing, TORCH),
+    Check(the_network_learns, TORCH),
+    Check(recording_cost, TORCH),
+    Check(a_scenario, WHOLE),
+    Check(tensorflow_sees_it, (*TORCH, "tensorflow")),
+    Check(nvml_utilisation, (*TORCH, "pynvml")),
+)
