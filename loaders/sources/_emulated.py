@@ -32,10 +32,11 @@ class EmulatedFiles(JpegFiles):
             super().read(index)
 
     def read(self, index: int) -> bytes:
+        asked_ns = self._device.now_ns()  # the file is really read within the time that it is to take
+        encoded = super().read(index)
         if self.cold or not self._device.was_read(index):
-            first, after = self._first_bytes[index], self._first_bytes[index + 1]
-            self._device.read(index, first, after - first)
-        return super().read(index)
+            self._device.read(index, self._first_bytes[index], len(encoded), asked_ns)
+        return encoded
 
     def start_epoch(self) -> float | None:
         if self.cold:

@@ -122,7 +122,7 @@ def evict(names: Iterable[str]) -> None:
     if not hasattr(os, "posix_fadvise"):
         return
     for name in names:
-        with contextlib.suppress(FileNotFoundError), _opened(name) as file:  # whoever reads it will say that it is gone
+        with contextlib.suppress(OSError), _opened(name) as file:  # gone, or not for us: whoever reads it will say so
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
@@ -133,7 +133,7 @@ def resident_share(names: Iterable[str]) -> float | None:
     mincore = ctypes.CDLL(None, use_errno=True).mincore
     mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
     n_pages = n_resident = 0
-    for name in filter(os.path.exists, names):
+    for name in (name for name in names if os.access(name, os.R_OK)):
         with _opened(name) as file:
             status = os.fstat(file)
             # Of a file that we neither own nor may write to, mincore calls every page resident, so as to leak nothing.

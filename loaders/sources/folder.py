@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ def build(cache_dir: Path, *, path: str, image: int = 64, samples: int | None = 
     if not 1 <= image <= 4096:
         raise ValueError(f"image={image}: must be 1 to 4096, the edge in pixels after the resize")
     folder = Path(os.path.expanduser(path)).absolute()
+    file_system = _disk.identify(folder)["file_system"]
+    if cold and file_system in ("tmpfs", "ramfs"):
+        raise ValueError(f"cold: {folder} lies in memory ({file_system}): give a path on a disk or leave cold out")
     found = _Found(folder)
     files = found.images
     if samples is not None:
@@ -67,7 +70,7 @@ class Folder:
     def prepare(self, progress: Progress) -> None:
         sizes = list(in_threads(_size, (name for name, _ in self._files)))
         self._bytes = sum(sizes)
-        self._disk |= _disk.measure([name for name, _ in self._files if os.path.exists(name)]) if self.cold else {}
+        self._disk |= _disk.measure([name for name, _ in self._files if os.access(name, os.R_OK)]) if self.cold else {}
 
     def start_epoch(self) -> float | None:
         names = [name for name, _ in self._files]
@@ -102,7 +105,9 @@ class _Found:
         self._suffixes = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
         try:
             with os.scandir(folder) as entries:
-                folders = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+                folders = sorted(
+                    entry.name for entry in entries if not entry.name.startswith(".") and _is(os.DirEntry.is_dir, entry)
+                )
         except OSError as error:
             raise ValueError(f"path: {folder}: {error.strerror}: give a folder of images, one folder a class") from None
         self.images: list[tuple[str, int]] = []
@@ -131,7 +136,7 @@ class _Found:
         yield from self._images_in(folder)
         try:
             with os.scandir(folder) as entries:
-                below = [entry.path for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+                below = [entry.path for entry in entries if not entry.name.startswith(".") and _is(os.DirEntry.is_dir, entry)]
         except OSError:
             return
         for each in below:
@@ -142,9 +147,9 @@ class _Found:
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    if entry.name.startswith(".") or entry.is_dir():
+                    if entry.name.startswith(".") or _is(os.DirEntry.is_dir, entry):
                         continue
-                    if not entry.is_file():
+                    if not _is(os.DirEntry.is_file, entry):
                         self.left_out["broken links"] += 1
                     elif os.path.splitext(entry.name)[1].lower() in self._suffixes:
                         yield entry.path
@@ -152,6 +157,14 @@ class _Found:
                         self.left_out["files that are no images"] += 1
         except OSError:
             self.left_out["folders that cannot be read"] += 1
+
+
+def _is(what: Callable[[os.DirEntry[str]], bool], entry: os.DirEntry[str]) -> bool:
+    """False too for a link that leads to itself, or to where we may not look."""
+    try:
+        return what(entry)
+    except OSError:
+        return False
 
 
 def _size(name: str) -> int:

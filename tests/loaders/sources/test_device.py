@@ -70,7 +70,7 @@ def test_a_device_without_a_head_pays_its_latency_in_any_order():
 def test_requests_in_flight_share_the_bandwidth_and_no_more_of_them_than_there_are_slots():
     clock = FakeClock(10**9)
     ssd = device(SSD, clock)
-    ends = [(ssd._reserve(i, i * BLOCK, BLOCK) - clock.now_ns) / MS for i in range(4)]
+    ends = [(ssd._reserve(i, i * BLOCK, BLOCK, clock.now_ns) - clock.now_ns) / MS for i in range(4)]
     assert ends == [3, 4, 6, 7]
 
 
@@ -166,3 +166,23 @@ def test_a_fork_while_a_thread_reads_does_not_inherit_its_lock():
         worker.start()
     worker.join(10)
     assert worker.exitcode == 0
+
+
+def test_a_late_wake_up_is_taken_off_the_next_read_but_a_long_delay_is_not():
+    clock, late_ns = FakeClock(10**9), iter([100_000, 0, 50 * MS, 0])
+
+    def sleep(seconds):
+        clock.sleep(seconds)
+        clock.advance(next(late_ns))
+
+    slow = Device(Speed(10 * MS, 100_000_000, 1), 4, clock, sleep)
+    ends = []
+    for i in range(4):
+        slow.read(i, i * 5_000_000, 100_000)
+        ends.append(clock() - 10**9)
+    assert ends == [11 * MS + 100_000, 22 * MS, 83 * MS, 94 * MS - 200_000]
+
+
+def test_a_copy_in_the_same_process_is_the_same_device():
+    original = Device(Speed(1, 1, 1), 4)
+    assert pickle.loads(pickle.dumps(original)) is original

@@ -189,3 +189,36 @@ def test_a_folder_without_images_is_refused(images, tmp_path, path, message):
 def test_options_that_it_cannot_take_are_refused(images, options, message):
     with pytest.raises(ValueError, match=message):
         build(images, **options)
+
+
+def test_a_link_to_itself_hides_nothing_beside_it(tmp_path):
+    for name in ("a/1.png", "b/2.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (9, 9)).save(tmp_path / name)
+    for link in (tmp_path / "itself", tmp_path / "a/0"):
+        link.symlink_to(link)
+    assert len(folder.build(tmp_path, path=str(tmp_path))) == 2
+
+
+def test_files_in_memory_cannot_be_cold(monkeypatch, tmp_path):
+    Image.new("RGB", (9, 9)).save(tmp_path / "1.png")
+    monkeypatch.setattr(folder._disk, "identify", lambda path: {"file_system": "tmpfs"})
+    with pytest.raises(ValueError, match=r"^cold: .* lies in memory"):
+        folder.build(tmp_path, path=str(tmp_path), cold=True)
+
+
+def test_a_file_that_may_not_be_read_is_left_to_its_reader(monkeypatch, tmp_path):
+    for name in ("1.png", "2.png"):
+        Image.new("RGB", (9, 9)).save(tmp_path / name)
+    opens = os.open
+
+    def refuse(path, *rest, **more):
+        if str(path).endswith("1.png"):
+            raise PermissionError(13, "Permission denied", path)
+        return opens(path, *rest, **more)
+
+    source = folder.build(tmp_path, path=str(tmp_path))
+    source.cold = True
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("1.png"))
+    source.start_epoch()
