@@ -44,7 +44,7 @@ class Folder:
         self.folder, self.cold = folder, cold
         self.sample_shape = (image, image, 3)
         self.classes = found.classes
-        self.n_classes = len(found.classes)
+        self.n_classes = max(2, len(found.classes))  # a network that tells one class apart learns nothing
         self._files, self._left_out = files, found.left_out
         if all(name.lower().endswith(_JPEG) for name, _ in files):
             self.jpeg_paths = [name for name, _ in files]
@@ -82,7 +82,7 @@ class Folder:
         size = f", {self._bytes / 1e6:,.0f} MB" if self._bytes else ""
         left_out = "".join(f"; left out: {count:,} {what}" for what, count in self._left_out.items() if count)
         how = "read cold" if self.cold else "read through the page cache"
-        classes = f"{self.n_classes} class{'' if self.n_classes == 1 else 'es'}"
+        classes = f"{len(self.classes)} class{'' if len(self.classes) == 1 else 'es'}"
         return {
             "medium": "disk",
             "emulated": False,

@@ -56,7 +56,7 @@ class Ssd(JpegFiles):
         names = self.names()
         if self.cold:
             evict(names)
-        return resident_share(names)
+        return None if self.o_direct else resident_share(names)  # direct reads come from the disk, whatever is cached
 
     def describe(self) -> dict[str, Any]:
         size = f", {self._total_bytes / 1e6:,.0f} MB" if self._total_bytes else ""

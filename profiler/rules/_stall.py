@@ -39,6 +39,8 @@ def is_main(result: Result, *stages: str) -> bool:
 
 def serves_one_at_a_time(result: Result) -> bool:
     """Whether the storage is known to: a disk that rotates, real or emulated. Virtual disks call themselves rotational."""
+    if (result.storage.cached_share or 0.0) > 0.5:  # most did not come from it
+        return False
     disk, device = result.source.get("disk") or {}, result.source.get("device") or {}
     rotates = disk.get("rotational_flag") is True and disk.get("virtual") is False
     return rotates or device.get("requests_in_flight") == 1

@@ -35,4 +35,4 @@ def judge(result: Result) -> Finding | None:
 
 
 def _from_memory(result: Result) -> bool:
-    return result.source.get("medium") == "disk" and (result.storage.cached_share or 0.0) > CACHED
+    return result.source.get("medium") in ("disk", "emulated") and (result.storage.cached_share or 0.0) > CACHED

@@ -18,7 +18,7 @@ from .._words import NOT_MEASURED
 from .text import between_what, runs_each, shared_labels
 
 WIDTH_IN, ROW_IN, DPI = 12.0, 0.36, 100
-HEAD_IN, FOOT_IN = 1.75, 1.0
+HEAD_IN, FOOT_IN = 1.95, 1.0
 LEFT, THROUGHPUT, IDLE, PRICE = 0.02, (0.27, 0.37), (0.68, 0.11), (0.81, 0.18)
 """Of the width: where names begin; left edge and width of the panels."""
 BAR_HEIGHT = 0.62
