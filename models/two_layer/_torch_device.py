@@ -59,7 +59,8 @@ class CudaDevice:
 
     Events cost a few microseconds and wait for nothing; they are read when they have happened. Gaps inside a step count as
     busy: this is an upper bound of busy time. Event times are counted from an anchor, an event whose host time is known
-    within `alignment_error_ns` (the shortest of several record-and-wait round trips, made before the loop).
+    within `alignment_error_ns` (the shortest of several record-and-wait round trips, made before the loop). The device's clock
+    then drifts from the host's, oscillators by 10 to 100 ppm, which is 36 to 360 ms an hour: see `_put_right`.
     """
 
     def __init__(self) -> None:
@@ -67,9 +68,7 @@ class CudaDevice:
         self._copies = torch.cuda.Stream()
         self._computes_on = torch.cuda.current_stream()
         self._steps = 0
-        self._copy_started: torch.cuda.Event | None = None
-        self._copied: torch.cuda.Event | None = None
-        self._pending: deque[tuple[str, int, torch.cuda.Event, torch.cuda.Event]] = deque()
+        self._pending: deque[tuple[str, int, int, torch.cuda.Event, torch.cuda.Event]] = deque()
         self._anchor, self._anchor_ns, error_ns = _align()
         self.busy_ns: int | None = None
         name = torch.cuda.get_device_name(self.torch_device)
@@ -79,12 +78,13 @@ class CudaDevice:
     def copying(self) -> Iterator[None]:
         started, ended = _event(), _event()
         self._computes_on = torch.cuda.current_stream()
+        asked_ns = time.perf_counter_ns()
         with torch.cuda.stream(self._copies):
             started.record()
             yield
             ended.record()
         self._computes_on.wait_event(ended)
-        self._pending.append(("copy", self._steps, started, ended))
+        self._pending.append(("copy", self._steps, asked_ns, started, ended))
 
     def put(self, array: Any) -> torch.Tensor:
         """Overlaps the host only if the batch lies in pinned memory: else the call returns when the copy is done."""
@@ -95,10 +95,11 @@ class CudaDevice:
     @contextmanager
     def computing(self) -> Iterator[None]:
         started, ended = _event(), _event()
+        asked_ns = time.perf_counter_ns()
         started.record()
         yield
         ended.record()
-        self._pending.append(("busy", self._steps, started, ended))
+        self._pending.append(("busy", self._steps, asked_ns, started, ended))
         self._steps += 1
 
     def sync(self) -> None:
@@ -107,15 +108,25 @@ class CudaDevice:
     def drain(self) -> Sequence[Span]:
         """Spans whose end has happened. The last is the next anchor: CUDA gives float32 milliseconds, exact only nearby."""
         spans: list[Span] = []
-        while self._pending and self._pending[0][3].query():
-            what, step, started, ended = self._pending.popleft()
-            start_ns, end_ns = self._host_ns(started), self._host_ns(ended)
+        while self._pending and self._pending[0][-1].query():
+            what, step, asked_ns, started, ended = self._pending.popleft()
+            span_ns = self._host_ns(started), self._host_ns(ended)
+            start_ns, end_ns = _put_right(*span_ns, asked_ns, seen_ns=time.perf_counter_ns())
             spans.append((what, step, start_ns, end_ns))
             self._anchor, self._anchor_ns = ended, end_ns
         return spans
 
     def _host_ns(self, event: torch.cuda.Event) -> int:
         return int(self._anchor_ns + round(self._anchor.elapsed_time(event) * 1e6))
+
+
+def _put_right(start_ns: int, end_ns: int, asked_ns: int, seen_ns: int) -> tuple[int, int]:
+    """The span, moved so that it began after it was asked for and ended before that was seen: clocks drift, causes do not.
+
+    The first bound is tight where the device is starved and begins at once; the second to what passes between two steps.
+    """
+    moved_ns = max(0, asked_ns - start_ns) or min(0, seen_ns - end_ns)
+    return start_ns + moved_ns, end_ns + moved_ns
 
 
 def _event() -> torch.cuda.Event:

@@ -1,6 +1,7 @@
 """What only a GPU can show. Each check says in its first line what it shows, returns the figures, and raises AssertionError.
 
-`make gpu` runs them as one table, pytest one by one: see run.py and test_gpu.py. They need torch and numpy; the last ones more.
+SkipTest says that this machine cannot show it after all. `make gpu` runs them as one table, pytest one by one: see run.py and
+test_gpu.py. They need torch and numpy; the last ones more.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import SkipTest
 
 ROOT = Path(__file__).parents[2]
 MS = 1_000_000
@@ -41,8 +43,10 @@ def missing(check: Check) -> str | None:
     absent = [name for name in check.needs if importlib.util.find_spec(name) is None]
     if absent:
         return f"needs {', '.join(absent)}"
-    import torch
-
+    try:
+        import torch
+    except Exception as error:  # a torch made for libraries that are not here
+        return f"needs a torch that can be imported: {type(error).__name__}: {error}"
     return None if torch.cuda.is_available() else "needs a CUDA device: this torch sees none"
 
 
@@ -60,7 +64,9 @@ def cycles(ms: float) -> int:
         torch.cuda.synchronize()
         return time.perf_counter() - started
 
-    took_s(10_000_000)  # the clock comes up, and the kernel is loaded
+    until = time.perf_counter() + 0.5
+    while time.perf_counter() < until:  # the kernel is loaded, and an idle device's clock comes up
+        took_s(10_000_000)
     small, large = 20_000_000, 220_000_000
     per_s = (large - small) / statistics.median(took_s(large) - took_s(small) for _ in range(5))
     return int(ms / 1e3 * per_s)
@@ -106,7 +112,10 @@ def known_kernels() -> str:
 
 def alignment() -> str:
     """Event times on the host's clock, over 5 s of re-anchoring."""
+    from models.two_layer import _torch_device
+
     watched, n = device(), cycles(2.0)
+    anchor, anchor_ns, _ = _torch_device._align()
     bound_ms = watched.facts["alignment_error_ns"] / MS + 0.3
     off_ms = []
     until = time.perf_counter() + 5
@@ -116,8 +125,12 @@ def alignment() -> str:
         seen = time.perf_counter_ns()
         off_ms.append((seen - spans(watched, "busy")[-1][1]) / MS)
         time.sleep(0.01)
+    later, later_ns, error_ns = _torch_device._align()
+    passed_ns = later_ns - anchor_ns
+    drift, unsure = (1e6 * ns / passed_ns for ns in (anchor.elapsed_time(later) * 1e6 - passed_ns, 2 * error_ns))
     first, last = statistics.median(off_ms[:20]), statistics.median(off_ms[-20:])
     said = f"host sees the end {first:.3f} ms after it, {last:.3f} ms 5 s later; bound {bound_ms:.2f} ms"
+    said += f"; the device's clock drifts by {drift:.0f} ppm, give or take {unsure:.0f}"
     assert -bound_ms < last - first < bound_ms, said
     assert -bound_ms < first < 1, said
     return said
@@ -128,8 +141,8 @@ def copies() -> str:
     import torch
 
     watched, n = device(), cycles(50.0)
-    pinned, pageable = torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True), torch.zeros(64 << 20, dtype=torch.uint8)
-    rates, hosts_ms, overlaps = {}, {}, {}
+    pinned, pageable = torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True), torch.ones(64 << 20, dtype=torch.uint8)
+    rates, hosts_ms, copies_ms, overlaps = {}, {}, {}, {}
     for name, memory in (("warm-up", pinned), ("pageable", pageable), ("pinned", pinned)):
         spin(watched, n)  # keeps the compute stream busy meanwhile
         started = time.perf_counter_ns()
@@ -143,10 +156,12 @@ def copies() -> str:
         [*_, copy] = [(start, end) for what, _, start, end in drained if what == "copy"]
         [busy, _] = [(start, end) for what, _, start, end in drained if what == "busy"]
         rates[name] = (64 << 20) / max(1, copy[1] - copy[0])
+        copies_ms[name] = (copy[1] - copy[0]) / MS
         overlaps[name] = min(copy[1], busy[1]) - max(copy[0], busy[0])
     said = ", ".join(f"{name} {rates[name]:.1f} GB/s (host {hosts_ms[name]:.2f} ms)" for name in ("pageable", "pinned"))
     assert overlaps["pinned"] > 0, f"the pinned copy did not overlap: {said}"
-    assert hosts_ms["pinned"] < 5, f"the host waited for the pinned copy: {said}"
+    assert hosts_ms["pinned"] < copies_ms["pinned"] / 2, f"the host waited for the pinned copy: {said}"
+    assert hosts_ms["pageable"] > copies_ms["pageable"] / 2, f"the host did not wait for the pageable copy: {said}"
     return said
 
 
@@ -177,12 +192,15 @@ def drain_waits_for_nothing() -> str:
         started = time.perf_counter_ns()
         early += watched.drain()
         took_ms.append((time.perf_counter_ns() - started) / MS)
+    still_busy = bool(watched._pending)
     watched.sync()
     whole = sorted((step, start, end) for what, step, start, end in [*early, *watched.drain()] if what == "busy")
-    said = f"{min(took_ms):.3f} ms a call, {len(early)} spans while busy, {len(whole)} of 200 in the end"
-    assert min(took_ms) < 1, said
+    said = f"{max(took_ms):.3f} ms the slowest of 5, {len(early)} spans while busy, {len(whole)} of 200 in the end"
+    assert still_busy, f"nothing was left to wait for: {said}"
+    assert max(took_ms) < 20, said  # some 190 ms were queued
     assert [step for step, _, _ in whole] == list(range(200)), said
-    assert all(before[2] <= after[1] + 2000 for before, after in itertools.pairwise(whole)), f"spans overlap: {said}"
+    error = watched.facts["alignment_error_ns"] + 2000  # by so much a span may have been put right
+    assert all(before[2] <= after[1] + error for before, after in itertools.pairwise(whole)), f"spans overlap: {said}"
     return said
 
 
@@ -198,14 +216,17 @@ def the_network_learns() -> str:
     x = torch.from_numpy(rng.integers(0, 256, (256, 64, 64, 3), dtype=np.uint8))
     batch = Batch(torch.arange(256), x, torch.from_numpy(rng.integers(0, 10, 256)))
     model = two_layer.build((64, 64, 3), 10, "cuda", 0)
+    began = time.perf_counter_ns()
     for _ in range(200):
         model.step(batch)
     model.sync()
+    ended, error = time.perf_counter_ns(), model.device["alignment_error_ns"] + 20_000
     found = {(what, step): (start, end) for what, step, start, end in model.drain()}
     first, last = model.losses()
     said = f"loss {first:.3f} to {last:.3f}, {len(found)} spans of 200 steps"
     assert last < first, said
     assert len(found) == 400, said
+    assert all(began - error <= start <= end <= ended + error for start, end in found.values()), f"outside the loop: {said}"
     assert all(found["copy", step][1] <= found["busy", step][0] + 10_000 for step in range(200)), f"copies end late: {said}"
     return said
 
@@ -236,57 +257,87 @@ def recording_cost() -> str:
 
 
 def a_scenario() -> str:
-    """Scenarios: idle follows the loader, and sums hold."""
-    slow, fast = scenario("source.read=1 ms"), scenario("source.read=0 ms")
-    synced = scenario("source.read=0 ms", "sync_every_step=true")
-    idles = [each["device_idle_share"] for each in (slow, fast, synced)]
-    said = "idle {:.2f} slow, {:.2f} fast, {:.2f} synchronised".format(*idles)
+    """Scenarios: stalls follow the loader, a synchronise adds some, and sums hold."""
+    slow, fast = scenario(NETWORK, "source.read=1 ms"), scenario(NETWORK)
+    synced = scenario(NETWORK, "sync_every_step=true")
+    stalls = [each["steady_input_stall"]["share"] for each in (slow, fast, synced)]  # steady: a first step loads libraries
+    said = "input stall {:.3f} slow, {:.3f} fast, {:.3f} fast and synchronised".format(*stalls)
     for each in (slow, fast, synced):
         assert (each["device"]["kind"], each["device"]["method"]) == ("cuda", "events"), each["device"]
         causes = sum(share or 0 for share in each["idle_by_cause"].values())
         assert abs(causes - each["device_idle_share"]) < 1e-6, said
-    assert slow["device_idle_share"] > fast["device_idle_share"], said
+        assert abs(each["device_busy_share"] + each["device_idle_share"] - 1) < 1e-6, said
+    assert stalls[1] < stalls[2] < stalls[0], said
     assert slow["verdict"] == "input_bound", said
     return said
 
 
+NETWORK = "model={kind: two_layer, hidden: 16384}"
+"""200 million weights: a step of milliseconds, behind which a batch that is copied out of memory (0.7 ms) can hide."""
+
+
 def scenario(*changes: str) -> dict[str, Any]:
-    whole = ("model={kind: two_layer, hidden: 4096}", "source.decode=0 ms", "source.samples=6400", "batch_size=64", *changes)
-    sets = [word for change in whole for word in ("--set", change)]
+    """The result of 100 steps with samples that cost nothing, unless changed."""
+    whole = ("source.read=0 ms", "source.decode=0 ms", "source.samples=6400", "source.shape=[64, 64, 3]", "batch_size=64")
+    sets = [word for change in (*whole, *changes) for word in ("--set", change)]
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "profiler", "run", "synthetic", "--device", "cuda", "--json", "--out", f"{folder}/run"]
-        environment = {**os.environ, "STALLSCOPE_CACHE": folder}
-        done = subprocess.run(
-            [*command, *sets, "--steps", "100"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
+        command = [
+            "-m",
+            "profiler",
+            "run",
+            "synthetic",
+            "--device",
+            "cuda",
+            "--json",
+            "--out",
+            f"{folder}/run",
+            "--steps",
+            "100",
+        ]
+        done = python(*command, *sets, STALLSCOPE_CACHE=folder)
     assert done.returncode == 0, done.stderr[-500:]
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
 
-def tensorflow_sees_it() -> str:
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """This Python, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def tensorflow_trains() -> str:
     """TensorFlow trains two_layer on the GPU."""
-    code = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-300:]
-    assert int(done.stdout.split()[-1]) > 0, "tensorflow is installed, and sees no GPU"
-    return f"{done.stdout.split()[-1]} GPU"
+    seen = python("-c", "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))")
+    if seen.returncode:
+        raise SkipTest(f"needs a tensorflow that can be imported: {seen.stderr[-200:].strip()}")
+    if not int(seen.stdout.split()[-1]):
+        raise SkipTest("needs a tensorflow that sees the GPU: this one sees none")
+    result = scenario("model={kind: two_layer, implementation: tf_function}")
+    first, last = result["loss"]["first"], result["loss"]["last"]
+    said = f"loss {first:.3f} to {last:.3f}, {result['throughput_samples_per_s']['steady'] or 0:,.0f} samples/s"
+    assert (result["device"]["kind"], result["device_busy_share"]) == ("cuda", None), result["device"]
+    assert last < first, said
+    return said
 
 
 def nvml_utilisation() -> str:
     """NVML's utilisation of a device that is busy half of the time."""
     import pynvml
+    import torch
 
-    watched, n = device(), cycles(10.0)
-    pynvml.nvmlInit()
-    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-    readings = []
-    started = time.perf_counter()
-    while time.perf_counter() < started + 4:
-        spin(watched, n)
-        watched.sync()
-        time.sleep(0.01)
-        readings.append(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+    watched, n, readings = device(), cycles(10.0), []
+    until = time.perf_counter() + 4
+    try:
+        while time.perf_counter() < until:
+            spin(watched, n)
+            watched.sync()
+            time.sleep(0.01)
+            readings.append(torch.cuda.utilization())
+    except pynvml.NVMLError as error:  # of a slice of a GPU (MIG), for one
+        raise SkipTest(f"needs a device that NVML can tell about: {error}") from error
     busy = spans(watched, "busy")
     ours = sum(end - start for start, end in busy) / (busy[-1][1] - busy[0][0])
     return f"ours {100 * ours:.0f} % busy, NVML {statistics.median(readings):.0f} %"
@@ -303,6 +354,6 @@ CHECKS = (
     Check(the_network_learns, TORCH),
     Check(recording_cost, TORCH),
     Check(a_scenario, WHOLE),
-    Check(tensorflow_sees_it, (*TORCH, "tensorflow")),
+    Check(tensorflow_trains, (*WHOLE, "tensorflow")),
     Check(nvml_utilisation, (*TORCH, "pynvml")),
 )

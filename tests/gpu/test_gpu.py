@@ -1,9 +1,11 @@
 """The checks that need a GPU, one by one; and, anywhere, that `make gpu` tells what it did and what it could not."""
 
+import ast
 import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from unittest import SkipTest
 
 import pytest
 
@@ -41,6 +43,11 @@ def fails():
     raise AssertionError("2 ms for 1 ms")
 
 
+def cannot():
+    """One that cannot be shown here."""
+    raise SkipTest("needs another machine")
+
+
 def breaks():
     """One that breaks."""
     raise ZeroDivisionError("oh")
@@ -75,6 +82,26 @@ def test_a_failed_one_makes_the_status_1_and_does_not_stop_the_others(table, fun
 
 def test_what_is_missing_is_named(table):
     assert "not run  needs no_such_thing" in table(passes, needs=("no_such_thing",))[1]
+
+
+def test_what_turns_out_to_be_impossible_here_is_no_failure(table):
+    status, said = table(cannot)
+    assert (status, "not run  needs another machine" in said) == (0, True)
+
+
+def test_a_torch_that_cannot_be_imported_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert "needs a torch that can be imported" in checks.missing(checks.Check(passes, ("numpy",)))
+    assert "torch" in run.machine()
+
+
+@pytest.mark.parametrize("file", ["models/two_layer/_torch_device.py", "models/two_layer/torch_nn.py", "loaders/_batch.py"])
+def test_the_checks_of_torch_alone_need_nothing_but_numpy_and_torch(file):
+    """A machine with a GPU may have no more. Read from the imports of what they use."""
+    tree = ast.parse((HERE.parents[1] / file).read_text())
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
+    assert {name.partition(".")[0] for name in imported} <= {"numpy", "torch", *sys.stdlib_module_names}
 
 
 def test_what_has_no_time_left_is_named(table):

@@ -92,3 +92,16 @@ def test_a_device_that_is_not_there_is_named():
         pytest.skip("this machine has a CUDA device")
     with pytest.raises(ValueError, match=r"device: this torch sees no cuda here. Available: .*cpu"):
         two_layer.build((8, 8, 3), 3, "cuda", 0)
+
+
+def test_tensorflows_gpu_stays_unmeasured_and_keeps_nothing():
+    pytest.importorskip("tensorflow", reason="tf_function needs tensorflow: pip install 'stallscope[tensorflow]'")
+    from models.two_layer import tf_function
+
+    device = tf_function.GpuDevice("GPU:0")
+    for _ in range(3):
+        with device.copying():
+            pass
+        with device.computing():
+            pass
+    assert (device.busy_ns, list(device.drain())) == (None, [])
