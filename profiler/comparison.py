@@ -84,10 +84,17 @@ class Setting:
     labels: Sequence[str] = ()
     noisy: bool = False
     """Other processes took more than 10 % of the cores in every run that counts."""
+    reference: bool = False
+    """Samples that are made up, among real ones: shows what is possible, and is nothing to take."""
     problem: str | None = None
     """Why it was not measured, in words."""
     installed: bool = True
     """False: a framework that it needs is not there, so it was left out."""
+
+    @property
+    def said_of_it(self) -> Sequence[str]:
+        """What is to stand beside its name."""
+        return [*self.labels, *(["reference"] if self.reference else [])]
 
     @property
     def name(self) -> str:
@@ -151,13 +158,12 @@ _LABELS: Mapping[str, Callable[[Result], bool]] = {
 
 def compare(name: str, settings: Sequence[Setting], runs: Sequence[Measured], repeats: int, complete: bool) -> Comparison:
     """All settings with the runs so far. Problems are given in the settings, and are kept."""
-    whole = [_summed(setting, [run for run in runs if run.setting == i]) for i, setting in enumerate(settings)]
+    named = _referenced(settings)
+    whole = [_summed(setting, [run for run in runs if run.setting == i]) for i, setting in enumerate(named)]
     ceilings = [run.throughput_samples_per_s for run in runs if run.setting is None and run.throughput_samples_per_s]
     demands = [run.demand_samples_per_s for run in runs if run.setting is not None and run.demand_samples_per_s]
-    rates = [
-        (setting.throughput_samples_per_s.median, i) for i, setting in enumerate(whole) if setting.throughput_samples_per_s
-    ]
-    best = max(rates, key=lambda pair: pair[0])[1] if rates else None
+    choices = [i for i, setting in enumerate(whole) if setting.throughput_samples_per_s and not setting.reference]
+    best = max(choices, key=lambda i: _median(whole[i])) if choices else None
     comparison = Comparison(
         name,
         whole,
@@ -171,6 +177,11 @@ def compare(name: str, settings: Sequence[Setting], runs: Sequence[Measured], re
         throughput_samples_per_s=_only(whole),
     )
     return _concluded(comparison)
+
+
+def _referenced(settings: Sequence[Setting]) -> list[Setting]:
+    made_up = [setting.scenario.get("source", {}).get("kind") == "synthetic" for setting in settings]
+    return [replace(each, reference=is_it and not all(made_up)) for each, is_it in zip(settings, made_up, strict=True)]
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:
@@ -210,7 +221,8 @@ def _only(settings: Sequence[Setting]) -> Mapping[str, float | None] | None:
 
 def _enough(settings: Sequence[Setting], best: int) -> int:
     """What was not measured counts as dear."""
-    near = [i for i, setting in enumerate(settings) if _median(setting) >= ENOUGH_SHARE * _median(settings[best])]
+    enough = ENOUGH_SHARE * _median(settings[best])
+    near = [i for i, setting in enumerate(settings) if not setting.reference and _median(setting) >= enough]
     memory = {i: _or_dear(settings[i].memory_bytes) for i in near}
     cheap = [i for i in near if memory[i] <= MEMORY_STEP * min(memory.values())]
     return min(cheap, key=lambda i: _or_dear(settings[i].cpu_cores))

@@ -86,6 +86,16 @@ class TestWhichToTake:
         assert (comparison.best, comparison.conclusion) == (None, "")
 
 
+def test_samples_that_are_made_up_are_a_reference_among_real_ones_and_nothing_to_take():
+    kinds = [Setting("", kind, {}, {"source": {"kind": kind}}) for kind in ("ssd", "synthetic")]
+    runs = [run(0, 100.0), run(1, 900.0)]
+    both = compare("it", kinds, runs, 1, complete=True)
+    assert [setting.reference for setting in both.settings] == [False, True]
+    assert (both.best, both.enough) == (0, 0)
+    alone = compare("it", kinds[1:], [run(0, 900.0)], 1, complete=True)
+    assert (alone.best, alone.settings[0].reference) == (0, False)
+
+
 def test_the_ceiling_is_the_run_without_loading_and_no_setting():
     comparison = compared([run(None, 400.0), run(0, 100.0), run(1, 90.0, demand_samples_per_s=300.0)])
     assert comparison.ceiling_samples_per_s == 400.0

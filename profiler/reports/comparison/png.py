@@ -22,6 +22,8 @@ HEAD_IN, FOOT_IN = 1.95, 1.0
 LEFT, THROUGHPUT, IDLE, PRICE = 0.02, (0.27, 0.37), (0.68, 0.11), (0.81, 0.18)
 """Of the width: where names begin; left edge and width of the panels."""
 BAR_HEIGHT = 0.62
+NAME_WIDTH = 42
+"""In characters."""
 SAME_LINE_SHARE = 0.03
 """Demand and ceiling closer than this are drawn as one line."""
 TAKEN, OTHER = palette.BUSY, "#b4c4d4"
@@ -86,24 +88,23 @@ def _head(figure: Figure, comparison: Comparison, height: float) -> None:
 
 
 def _names(axes: Axes, rows: Sequence[Row], comparison: Comparison) -> None:
+    """Beside their bars; the name of a group has the whole width."""
     common = shared_labels(comparison.settings)
     for row in rows:
-        text, weight, indent = row.group or "", "bold", 0.0
+        lines, weight, indent = [textwrap.shorten(row.group or "", 120, placeholder=" ...")], "bold", 0.0
         if row.number is not None:
             setting = comparison.settings[row.number]
-            own = [label for label in setting.labels if label not in common]
+            own = [label for label in setting.said_of_it if label not in common]
             text = (setting.label or comparison.name) + "".join(f" ({label})" for label in own)
+            lines = textwrap.wrap(text, NAME_WIDTH, max_lines=2, placeholder=" ...")
             weight, indent = "bold" if row.number == comparison.enough else "normal", 0.01 if setting.group else 0.0
-        at = (LEFT + indent, row.y)
-        where = axes.get_yaxis_transform()
-        x = (at[0] - THROUGHPUT[0]) / THROUGHPUT[1]
         axes.text(
-            x,
+            (LEFT + indent - THROUGHPUT[0]) / THROUGHPUT[1],
             row.y,
-            textwrap.shorten(text, 44 if row.number is not None else 120, placeholder=" ..."),
-            transform=where,
+            "\n".join(lines),
+            transform=axes.get_yaxis_transform(),
             va="center",
-            fontsize=9.5,
+            fontsize=9.5 if len(lines) == 1 else 8.5,
             fontweight=weight,
             color=palette.INK,
             parse_math=False,

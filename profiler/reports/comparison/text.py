@@ -74,7 +74,7 @@ def _table(comparison: Comparison, wide: bool) -> RenderableType:
 
 
 def _said_of(setting: Setting, comparison: Comparison) -> str:
-    said = [label for label in setting.labels if label not in shared_labels(comparison.settings)]
+    said = [label for label in setting.said_of_it if label not in shared_labels(comparison.settings)]
     said += ["disturbed"] if setting.noisy else []
     return f" [{', '.join(said)}]" if said else ""
 
