@@ -88,6 +88,8 @@ def labels(run: Run, result: Result) -> list[str]:
         said.append("simulated device")
     if result.storage.emulated or result.source.get("emulated"):
         said.append("emulated storage")
+    if result.loader.get("replayed"):
+        said.append("loading removed: a few batches are given again and again")
     if result.sampled:
         said.append("sampled steps only")
     if not result.complete:

@@ -18,7 +18,7 @@ from .._words import NOT_MEASURED
 from .text import between_what, runs_each, shared_labels
 
 WIDTH_IN, ROW_IN, DPI = 12.0, 0.36, 100
-HEAD_IN, FOOT_IN = 1.95, 1.0
+HEAD_IN, FOOT_IN = 1.95, 1.15
 LEFT, THROUGHPUT, IDLE, PRICE = 0.02, (0.27, 0.37), (0.68, 0.11), (0.81, 0.18)
 """Of the width: where names begin; left edge and width of the panels."""
 BAR_HEIGHT = 0.62
@@ -234,8 +234,9 @@ def _disturbed(comparison: Comparison) -> bool:
 
 def _foot(figure: Figure, comparison: Comparison, height: float) -> None:
     notes = [
-        f"Whiskers: {between_what(comparison)}. Idle: orange for want of a batch, grey for other causes."
+        f"Throughput: without warm-up; whiskers: {between_what(comparison)}."
         + (f" * others took over {100 * NOISY_SHARE:.0f} % of the cores." if _disturbed(comparison) else ""),
+        "Idle: of the whole run; orange: for want of a batch, grey: for other causes.",
         "Memory: all processes, at its highest. Cores: CPU used while the loop ran. Start-up: until the loader began to work.",
     ]
     figure.text(
