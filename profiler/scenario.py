@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import registry
-from .errors import UserError
+from .errors import NotInstalled, UserError
 from .settings import FAMILIES, LENGTHS, VARY, Entry, Grid, Key, changed, given, read
 from .units import quote
 
@@ -36,6 +36,8 @@ def build(family: str, part: Part, *handed_in: Any) -> Any:
     """The part itself. Raises UserError, with the place, for options that it cannot take together or as they are."""
     try:
         return registry.build(family, part.kind, *handed_in, **part.options)
+    except NotInstalled as error:
+        raise NotInstalled(f"{part.place}: {error}" if part.place else str(error)) from error
     except registry.Refused as error:
         place = part.places.get(error.option or "", part.place)
         raise UserError(f"{place}: {error}" if place else str(error)) from error

@@ -180,8 +180,8 @@ def _several(variants: Sequence[Variant], asked: Asked) -> int:
         made.take_up()
         asked.say(f"{len(made.runs)} runs are there already")
     else:
-        again = f"{asked.program} run {shlex.quote(str(variants[0].scenario.path))} --out {shlex.quote(str(folder))}"
-        asked.say(f"Broken off, it goes on with: {again} (and what was --set)")
+        where = "" if asked.out else f" --out {shlex.quote(str(folder))}"
+        asked.say(f"Broken off, it goes on with: {asked.program} {shlex.join(sys.argv[1:])}{where}")
     try:
         with faults.told(advice=_GOES_ON), live.Board(asked.silent) as board:
             comparison = sweep(made, board, asked.silent)
