@@ -10,7 +10,7 @@ HDD = {"medium": "emulated", "emulated": True, "device": {"requests_in_flight": 
 
 
 def judged(source, **loop):
-    run = FakeLoop(**{"load_ns": 20 * MS, "step_ns": MS, "blocked_share": 0.9} | loop).run(source=source)
+    run = FakeLoop(**{"load_ns": 20 * MS, "step_ns": MS, "blocked_share": 0.9, "from_device": True} | loop).run(source=source)
     return [rule.judge(measure(run)) for rule in (disk_seeks, storage_latency, too_little_parallelism)]
 
 
@@ -42,3 +42,8 @@ def test_it_says_nothing_where_decoding_is_the_cost():
     seeks, _, parallel = judged(HDD, blocked_share=0.1)
     assert seeks is None
     assert parallel is not None
+
+
+def test_a_disk_that_was_not_read_is_not_blamed():
+    seeks, _, _ = judged({"medium": "disk", "disk": {"rotational_flag": True, "virtual": False}}, from_device=False)
+    assert seeks is None
