@@ -50,5 +50,6 @@ def build(
         maker = NativeMaker(source, jpeg_paths)
     else:
         maker = Maker(source, probe, on_error, cache)
-    threads = private_threadpool_size or len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = private_threadpool_size or cores or 1
     return TfPrefetch(maker, num_parallel_calls, prefetch, deterministic, private_threadpool_size, threads)
