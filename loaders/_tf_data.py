@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -65,17 +66,25 @@ class _Epoch:
         self._dataset, self._batches, self._maker = dataset, batches, maker
 
     def __iter__(self) -> Iterator[Batch]:
-        return self._given(iter(self._dataset))
+        return self._given([iter(self._dataset)])
 
-    def _given(self, iterator: Iterator[Any]) -> Iterator[Batch]:
-        for number in range(len(self._batches) + 1):
-            try:
-                index, x, y = next(iterator)
-            except StopIteration:
-                return
-            except tf.errors.OpError as error:
-                raise self._maker.error(self._batches[number][0]) or UnreadableSample(_words(error)) from None
-            yield Batch(index, x, y)
+    def _given(self, running: list[Any]) -> Iterator[Batch]:
+        """running: the dataset's iterator, held nowhere else.
+
+        Its end waits for AUTOTUNE's thread, which looks again after 10 ms, then 20, 40 and so on: after an epoch of 2.6 s that
+        can take another 2.5 s, in which nothing is loaded. So it ends in the background.
+        """
+        try:
+            for number in range(len(self._batches) + 1):
+                try:
+                    index, x, y = next(running[0])
+                except StopIteration:
+                    return
+                except tf.errors.OpError as error:
+                    raise self._maker.error(self._batches[number][0]) or UnreadableSample(_words(error)) from None
+                yield Batch(index, x, y)
+        finally:
+            threading.Thread(target=running.clear, daemon=True).start()
 
 
 def _words(error: Exception) -> str:
