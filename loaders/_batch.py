@@ -8,6 +8,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_THREADS = 1024
+"""Each has a stack, and a pool of them is made at once: ten million would take the machine's memory."""
+MOST_BATCHES = 100_000
+"""That may be ahead of the model."""
 OnError = Literal["fail", "skip"]
 Sample = tuple[int, NDArray[np.uint8], int]
 """Index, decoded sample, label."""

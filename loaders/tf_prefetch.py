@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ._batch import OnError, Probe, Source
+from ._batch import MOST_BATCHES, MOST_THREADS, OnError, Probe, Source
 
 
 def build(
@@ -29,13 +29,13 @@ def build(
     auto is native where it can be. cache: keeps decoded samples in memory, by their number, so that each epoch may still have
     an order of its own (Dataset.cache would repeat the first one's); it is in Python.
     """
-    for option, value, least in (
-        ("num_parallel_calls", num_parallel_calls, 1),
-        ("prefetch", prefetch, 0),
-        ("private_threadpool_size", private_threadpool_size, 1),
+    for option, value, least, most in (
+        ("num_parallel_calls", num_parallel_calls, 1, MOST_THREADS),
+        ("prefetch", prefetch, 0, MOST_BATCHES),
+        ("private_threadpool_size", private_threadpool_size, 1, MOST_THREADS),
     ):
-        if value is not None and value < least:
-            raise ValueError(f"{option}={value}: must be at least {least}; leave it out for TensorFlow's own choice")
+        if value is not None and not least <= value <= most:
+            raise ValueError(f"{option}={value}: must be {least} to {most:,}; leave it out for TensorFlow's own choice")
     jpeg_paths: Sequence[str] | None = getattr(source, "jpeg_paths", None)
     if ops == "native" and jpeg_paths is None:
         raise ValueError("ops=native: reads JPEG files, and this source is none of those: use ops: python")

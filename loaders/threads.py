@@ -7,17 +7,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from ._batch import Batch, OnError, Probe, Source, collated, make_samples
+from ._batch import MOST_BATCHES, MOST_THREADS, Batch, OnError, Probe, Source, collated, make_samples
 
 
 def build(source: Source, probe: Probe, on_error: OnError, *, num_threads: int = 2, buffer_batches: int = 4) -> Threads:
     """num_threads make whole batches, each its own. buffer_batches: made or in the making ahead of the model; fewer than
     num_threads leave threads idle. Threads share the interpreter: what computes in Python takes turns, what waits does not.
     """
-    if num_threads < 1:
-        raise ValueError(f"num_threads={num_threads}: must be at least 1; the loader without threads is naive")
-    if buffer_batches < 1:
-        raise ValueError(f"buffer_batches={buffer_batches}: must be at least 1; the loader without a buffer is naive")
+    for option, value, most in (("num_threads", num_threads, MOST_THREADS), ("buffer_batches", buffer_batches, MOST_BATCHES)):
+        if not 1 <= value <= most:
+            raise ValueError(f"{option}={value}: must be 1 to {most:,}; the loader without threads and buffer is naive")
     return Threads(source, probe, on_error, num_threads, buffer_batches)
 
 

@@ -109,9 +109,10 @@ def test_an_abandoned_epoch_does_not_disturb_the_next(jpegs):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_parallel_calls": 0}, "num_parallel_calls=0: must be at least 1"),
-        ({"prefetch": -1}, "prefetch=-1: must be at least 0"),
-        ({"private_threadpool_size": 0}, "private_threadpool_size=0: must be at least 1"),
+        ({"num_parallel_calls": 0}, "num_parallel_calls=0: must be 1 to 1,024"),
+        ({"prefetch": -1}, "prefetch=-1: must be 0 to 100,000"),
+        ({"private_threadpool_size": 0}, "private_threadpool_size=0: must be 1 to 1,024"),
+        ({"private_threadpool_size": 10**8}, "private_threadpool_size=100000000: must be 1 to 1,024"),
         ({"ops": "native", "cache": True}, "cache: is in Python"),
     ],
 )

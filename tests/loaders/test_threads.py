@@ -99,7 +99,7 @@ def test_closing_does_not_wait_for_a_read_that_hangs():
     permits.release(100)
 
 
-@pytest.mark.parametrize("options", [{"num_threads": 0}, {"buffer_batches": 0}, {"num_threads": -3}])
-def test_none_of_them_is_refused(options):
-    with pytest.raises(ValueError, match="must be at least 1"):
+@pytest.mark.parametrize("options", [{"num_threads": 0}, {"buffer_batches": 0}, {"num_threads": -3}, {"num_threads": 10**9}])
+def test_none_of_them_and_far_too_many_are_refused(options):
+    with pytest.raises(ValueError, match="must be 1 to "):
         threads.build(Counting(), Silent(), "fail", **options)

@@ -94,3 +94,25 @@ def test_threads_and_copies_read_the_same_samples(cache_dir: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda index: copy.decode(copy.read(index % 12)), range(48)))
     np.testing.assert_array_equal(np.stack(together), np.stack(alone * 4))
+
+
+def test_direct_reads_give_the_bytes_of_the_file_and_are_no_files_for_others(tmp_path):
+    plain = ssd.build(tmp_path, samples=3, image=8, cold=False)
+    plain.prepare(lambda done, total: None)
+    try:
+        direct = ssd.build(tmp_path, samples=3, image=8, o_direct=True)
+    except ValueError as error:
+        pytest.skip(f"needs a file system that takes O_DIRECT: {error}")
+    direct.prepare(lambda done, total: None)
+    assert [direct.read(i) for i in range(3)] == [plain.read(i) for i in range(3)]
+    assert "read with O_DIRECT" in direct.describe()["label"]
+    assert not hasattr(direct, "jpeg_paths")
+    assert direct.start_epoch() is None
+
+
+def test_direct_reads_are_refused_where_there_is_no_device(tmp_path):
+    memory = next((place for place in ("/dev/shm", "/run") if _disk.identify(Path(place))["file_system"] == "tmpfs"), None)
+    if memory is None:
+        pytest.skip("needs a file system in memory")
+    with pytest.raises(ValueError, match=r"o_direct: the file system of .* reads no device directly"):
+        ssd.build(tmp_path, samples=3, image=8, o_direct=True, cold=False, path=f"{memory}/stallscope-test-nowhere")
