@@ -84,7 +84,7 @@ def execute(
         with live(stamps, parts.model), interrupts:
             train(scenario, parts, stamps, delivered, writer.note, interrupts)
             parts.model.sync()
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # the latter: a user's own part
         _let_go(error)
         ended_by = interrupts.pending or error  # a terminal's Ctrl-C ends workers too, which is an error of its own
     try:

@@ -12,6 +12,8 @@ from .errors import UserError
 def in_words(error: BaseException) -> str | None:
     """The message for the user."""
     text = str(error)
+    if isinstance(error, SystemExit):
+        return f"a part ended the program: it called sys.exit({error.code!r})"
     if getattr(error, "user_can_mend", False):
         # A worker's error arrives with the worker's traceback around it; its own words come last.
         return text.rpartition(f"{type(error).__name__}: ")[2].strip()
@@ -19,9 +21,14 @@ def in_words(error: BaseException) -> str | None:
         return f"a loader worker died: {type(error).__name__}: {text}. {_WHY}"
     if isinstance(error, OSError):
         return _os_error(error)
-    if isinstance(error, RuntimeError) and "worker" in text and ("killed" in text or "exited unexpectedly" in text):
+    return _of_workers(text) if isinstance(error, RuntimeError) else None
+
+
+def _of_workers(text: str) -> str | None:
+    """What DataLoader says of its own; None for any other RuntimeError."""
+    if "worker" in text and ("killed" in text or "exited unexpectedly" in text):
         return f"a loader worker died: {text.rstrip(' .')}. {_WHY}"
-    if isinstance(error, RuntimeError) and "timed out after" in text:
+    if "timed out after" in text:
         return f"no batch came in time: {text}. Give loader.timeout more, or leave it out"
     return None
 

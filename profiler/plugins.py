@@ -81,13 +81,13 @@ def load(family: str, kind: str, module: str, load_module: Callable[[str], Modul
             where = "the current folder and the environment"
             raise UserError(f"{family} '{kind}': there is no module '{error.name}' in {where}") from None
         raise UserError(_own_mistake(family, kind, error)) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(_own_mistake(family, kind, error)) from error
     _refuse_function(family, kind, loaded)
     return loaded
 
 
-def _own_mistake(family: str, kind: str, error: Exception) -> str:
+def _own_mistake(family: str, kind: str, error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
     text = f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -168,6 +168,8 @@ def build(family: str, kind: str, /, *handed_in: Any, **options: Any) -> Any:
         except ValueError as error:
             named = _OPTION.match(str(error))
             raise Refused(f"{family}.{kind}: {error}", named[0] if named else None) from error
+        except SystemExit as error:
+            raise UserError(f"{family}.{kind}: its build ended the program: it called sys.exit({error.code!r})") from error
     if kind not in ours(family):
         plugins.refuse_incomplete(family, kind, part)
     return part

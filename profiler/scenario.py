@@ -145,6 +145,7 @@ def unfold(
     variants = []
     for grid in grids:
         _refuse_varied(changes, grid)
+        _refuse_repeats(grid)
         variants += [_variant(written, grid, choice, changes, path) for choice in _combinations(grid)]
     _refuse_twice(variants, grids[0].place)
     return tuple(variants)
@@ -191,7 +192,14 @@ def _refuse_varied(changes: Mapping[Key, Entry], grid: Grid) -> None:
     for key, entry in changes.items():
         if key in varied:
             name = ".".join(key)
-            raise UserError(f"{entry.place}: {name} is what the scenario varies: add --set {VARY}=null for a single run")
+            raise UserError(f"{entry.place}: {name} is what vary sets: leave one of them out, or add --set {VARY}=null")
+
+
+def _refuse_repeats(grid: Grid) -> None:
+    """All settings are measured equally often."""
+    for settings in itertools.chain.from_iterable(grid.choices):
+        if entry := settings.get(("repeats",)):
+            raise UserError(f"{entry.place}: repeats cannot be varied: write it beside vary, for all settings")
 
 
 def _refuse_twice(variants: Sequence[Variant], place: str) -> None:

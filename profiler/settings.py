@@ -142,6 +142,8 @@ def _grid(node: yaml.Node, place: str, at: At) -> Grid:
 
 def _choices(name: str, line: int, node: yaml.Node, at: At) -> list[dict[Key, Entry]]:
     """One for each entry of a list; a single value is the only choice."""
+    if name == VARY:
+        raise UserError(f"{at(line)}: vary cannot be nested: write several keys, or a list of mappings")
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
     if not nodes:
         raise UserError(f"{at(line)}: vary: {name} has an empty list: write the values to compare")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,9 @@ MOST_EXTRA_SHARE = 1 / 3
 """Of the planned runs: so many more are made, at most, in place of those that neighbours disturbed."""
 MOST_TRIES = 3
 """Of a setting's run: some neighbours stay."""
+
+
+_RUN = re.compile(r"(run|ceiling)-[0-9]{3,}")
 
 
 class Board(Protocol):
@@ -149,13 +153,17 @@ class Sweep:
 
     def _next(self, kind: str) -> Path:
         """A new directory: one that a killed run left is kept as it is."""
-        numbers = [int(found.name.rpartition("-")[2]) for found in self.folder.glob(f"{kind}-[0-9]*")]
+        numbers = [int(found.name.rpartition("-")[2]) for found in self._run_folders() if found.name.startswith(kind)]
         return self.folder / f"{kind}-{max(numbers, default=-1) + 1:03d}"
+
+    def _run_folders(self) -> list[Path]:
+        """In their order. A copy that somebody made of one, under another name, is none."""
+        return sorted(found for found in self.folder.iterdir() if _RUN.fullmatch(found.name))
 
     def _finished(self, memory: dict[str, int | None]) -> Iterator[Measured]:
         """The whole runs that lie in the directory, whether or not the summary knew of them before it was killed."""
         wanted = [setting.scenario for setting in self.settings]
-        for folder in sorted(self.folder.glob("*-[0-9]*")):
+        for folder in self._run_folders():
             try:
                 run = read_run(folder)
             except UserError:  # killed before it had begun

@@ -24,6 +24,8 @@ def build(cache_dir: Path, *, path: str, image: int = 64, samples: int | None = 
     """
     if not 1 <= image <= 4096:
         raise ValueError(f"image={image}: must be 1 to 4096, the edge in pixels after the resize")
+    if not path:
+        raise ValueError("path: is empty: give a folder of images, one folder a class")
     folder = Path(os.path.expanduser(path)).absolute()
     file_system = _disk.identify(folder)["file_system"]
     if cold and file_system in ("tmpfs", "ramfs"):

@@ -183,18 +183,25 @@ def _several(variants: Sequence[Variant], asked: Asked) -> int:
         where = "" if asked.out else f" --out {shlex.quote(str(folder))}"
         asked.say(f"Broken off, it goes on with: {asked.program} {shlex.join(sys.argv[1:])}{where}")
     try:
-        with faults.told(advice=_GOES_ON), live.Board(asked.silent) as board:
+        with live.Board(asked.silent) as board:
             comparison = sweep(made, board, asked.silent)
     except KeyboardInterrupt:
-        print(f"interrupted. {len(made.runs)} runs are measured and kept in {folder}{_GOES_ON}", file=sys.stderr)
+        runs = "1 run is" if len(made.runs) == 1 else f"{len(made.runs)} runs are"
+        print(f"interrupted. {runs} measured and kept in {folder}{_goes_on(folder)}", file=sys.stderr)
         return 130
+    except OSError as error:
+        raise UserError(f"{faults.in_words(error)}{_goes_on(folder)}") from error
     finally:
         with suppress(OSError):  # refused before anything was measured: an empty folder tells nothing
             folder.rmdir()
     return _compared(comparison, folder, asked)
 
 
-_GOES_ON = ". The same command with --out set to that folder goes on with them"
+def _goes_on(folder: Path) -> str:
+    """The advice, where there is something to go on with."""
+    from ..runfile import SUMMARY
+
+    return ". The same command with --out set to that folder goes on with it" if (folder / SUMMARY).is_file() else ""
 
 
 def _compared(comparison: Comparison, folder: Path, asked: Asked) -> int:

@@ -115,7 +115,7 @@ def test_an_interrupt_keeps_what_is_measured(vary, number):
     time.sleep(0.3)
     os.killpg(started.pid, number) if number == signal.SIGINT else os.kill(started.pid, number)
     said = started.end().check_words(130)
-    assert "runs are measured and kept in a" in said
+    assert "measured and kept in a. The same command" in said
     assert not summary(vary)["complete"]
     assert len(summary(vary)["runs"]) >= 1
 

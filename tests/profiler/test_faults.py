@@ -41,3 +41,7 @@ def test_a_batch_that_does_not_come_in_time_is_named_with_the_setting():
 def test_our_own_bug_has_no_words():
     assert faults.in_words(RuntimeError("mat1 and mat2 shapes cannot be multiplied")) is None
     assert faults.in_words(KeyError("x")) is None
+
+
+def test_a_part_that_ends_the_program_is_named_as_that():
+    assert faults.in_words(SystemExit(0)) == "a part ended the program: it called sys.exit(0)"

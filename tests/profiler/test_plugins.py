@@ -52,6 +52,7 @@ def test_the_current_folder_comes_last(mine, tmp_path):
         ("mine_own.needs", "cannot be imported: ModuleNotFoundError: No module named 'no_such_thing' ("),
         ("mine_own.wrong", "cannot be imported: SyntaxError: "),
         ("mine_own.raises", "cannot be imported: ZeroDivisionError: division by zero ("),
+        ("mine_own.leaves", "cannot be imported: SystemExit: 0 ("),
         ("mine_own/ring", "no kind 'mine_own/ring'"),
         (".ring", "no kind '.ring'"),
     ],
@@ -62,6 +63,7 @@ def test_what_is_wrong_with_it_is_said(mine, kind, message):
     mine("needs", "import no_such_thing")
     mine("wrong", "def build(:")
     mine("raises", "x = 1\n1 / 0")
+    mine("leaves", "import sys\nsys.exit(0)")
     assert message in refusal("loader", kind)
 
 

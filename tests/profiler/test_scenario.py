@@ -356,7 +356,8 @@ class TestVary:
             ("{seed: []}", (), "s.yaml:9: vary: seed has an empty list: write the values to compare"),
             ("{seed: [1, x]}", (), "s.yaml:9: seed must be a whole number, not the text 'x'"),
             ("{sed: [1, 2]}", (), f"s.yaml:9: no key 'sed'. {TAKES} Did you mean seed?"),
-            ("{vary: {seed: [1, 2]}}", (), f"s.yaml:9: no key 'vary' inside vary. {TAKES}"),
+            ("{vary: {seed: [1, 2]}}", (), "s.yaml:9: vary cannot be nested: write several keys, or a list of mappings"),
+            ("{repeats: [1, 2]}", (), "s.yaml:9: repeats cannot be varied: write it beside vary, for all settings"),
             ("{seed: [1, 1]}", (), "s.yaml:9: vary has the same settings twice: seed 1, seed 1"),
             (
                 "{batch_size: [1201]}",
@@ -366,7 +367,7 @@ class TestVary:
             (
                 "{seed: [1, 2]}",
                 ("seed=3",),
-                "--set seed=3: seed is what the scenario varies: add --set vary=null for a single run",
+                "--set seed=3: seed is what vary sets: leave one of them out, or add --set vary=null",
             ),
             (
                 f"{{seed: {list(range(30))}, epochs: {list(range(1, 31))}}}",

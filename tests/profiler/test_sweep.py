@@ -121,6 +121,8 @@ class TestTakeUp:
         self.finish(made, "run-000", scenarios[3])
         self.finish(made, "run-001", scenarios[1], complete=False)
         (made.folder / "run-002").mkdir()
+        self.finish(made, "run-000-copy", scenarios[3])
+        (made.folder / "run-00x").mkdir()
         again = Sweep("s", made.variants, made.folder, [], "auto")
         again.take_up()
         assert [(run.run, run.setting) for run in again.runs] == [("ceiling-000", None), ("run-000", 3)]
