@@ -41,7 +41,7 @@ def _rules() -> list[Rule]:
     others = []
     for kind in known[len(ours) :]:
         with suppress(UserError):
-            others.append(_Foreign(registry.load("rule", kind)))
+            others.append(_Foreign(kind, registry.load("rule", kind)))
     return [*ours, *others]
 
 
@@ -49,11 +49,17 @@ def _rules() -> list[Rule]:
 class _Foreign:
     """A rule that is not ours: it gives the fields of a finding, since it need not import anything of us."""
 
+    kind: str
     rule: Any
 
     def judge(self, result: Result) -> Finding | None:
-        found = self.rule.judge(result)
-        return Finding(**found) if isinstance(found, dict) else found
+        """A rule that fails is a finding of its own: the report of a whole run must not be lost for it."""
+        try:
+            found = self.rule.judge(result)
+            return None if found is None else Finding(**found)
+        except Exception as error:
+            because = f"{type(error).__name__}: {error}"
+            return Finding(self.kind, "info", f"The rule '{self.kind}' failed: it was left out.", because, "Mend it.", {})
 
 
 def keep(folder: Path) -> Concluded:

@@ -51,8 +51,12 @@ def registered(ours: Callable[[str], Sequence[str]]) -> Registered:
     found = Registered()
     for entry in importlib.metadata.entry_points(group=GROUP):
         family, _, kind = entry.name.partition(".")
+        try:
+            module, attribute = entry.module, entry.attr
+        except AttributeError:  # what it names is no module
+            module, attribute = "", entry.value
         package = entry.dist.name if entry.dist else "a package"
-        if family not in HANDED_IN or not kind.isidentifier() or entry.attr:
+        if family not in HANDED_IN or not kind.isidentifier() or attribute:
             found.problems.append(
                 f"{package}: entry point '{entry.name} = {entry.value}' must be like source.lmdb = mylab.lmdb"
             )
@@ -61,7 +65,7 @@ def registered(ours: Callable[[str], Sequence[str]]) -> Registered:
         elif (family, kind) in found.modules:
             found.problems.append(f"{package}: {family} '{kind}' is registered already, by {found.modules[family, kind]}")
         else:
-            found.modules[family, kind] = entry.module
+            found.modules[family, kind] = module
     return found
 
 

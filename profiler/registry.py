@@ -181,7 +181,10 @@ _OPTION = re.compile(r"[a-z_]+(?=[=:])")
 
 def options(build: Callable[..., Any]) -> dict[str, Option]:
     """The schema of a part: its build's keyword-only parameters, by the names that a scenario writes."""
-    types = get_type_hints(build)
+    try:
+        types = get_type_hints(build)
+    except Exception as error:
+        raise UserError(f"{build.__module__}: the types of its build cannot be read: {error}") from error
     parameters = inspect.signature(build).parameters.values()
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     found = [Option(p.name, types.get(p.name, Any), p.default) for p in keywords]
@@ -282,7 +285,7 @@ def describe(family: str, kind: str) -> Description:
     try:
         spec = find_spec(_module(family, kind))  # of a registered module this imports the packages that it lies in
         tree = ast.parse(Path((spec and spec.origin) or "").read_bytes())
-    except (ImportError, OSError, SyntaxError, ValueError) as error:
+    except (Exception, SystemExit) as error:  # whatever the packages of others do while they are imported
         if kind in ours(family):
             raise
         return Description(kind, f"cannot be read: {error}", {})

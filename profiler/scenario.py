@@ -281,7 +281,7 @@ def _refuse_lengths(given: Mapping[str, Entry], place: str) -> None:
 
 def _refuse_large_batch(batch_size: int, source: Part, place: str) -> None:
     samples = source.options.get("samples")
-    if isinstance(samples, int) and batch_size > samples:
+    if isinstance(samples, int) and 0 < samples < batch_size:
         raise UserError(
             f"{place}: batch_size {batch_size} is larger than the {samples} samples of source {source.kind!r}: "
             f"use batch_size: {samples} or less, or samples: {batch_size} or more"

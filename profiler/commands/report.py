@@ -27,6 +27,8 @@ def main(
     several = (run / SUMMARY).is_file()
     drawn = draw_comparison(read_comparison(run), format) if several else draw(conclude(read_run(run)), format)
     data = drawn.encode() if isinstance(drawn, str) else drawn
+    if not isinstance(data, bytes):
+        raise UserError(f"report '{format}': its render returned {type(data).__name__}, not text or bytes")
     if out is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

@@ -5,7 +5,9 @@ import sys
 import pytest
 
 from profiler import plugins, registry
+from profiler.conclude import conclude
 from profiler.errors import UserError
+from tests.fakes import FakeLoop
 
 GOOD = "def build(source, probe, on_error, *, depth: int = 2): ..."
 
@@ -123,6 +125,34 @@ def test_ours_win_and_what_cannot_be_used_is_named(registered):
         assert words in problems
     assert "loader 'twice' is registered already, by " in problems
     assert registry.load("loader", "naive").__name__.endswith("loaders.naive")
+
+
+def test_what_an_entry_point_cannot_name_is_a_problem_and_no_more(registered):
+    registered("source.x = !!")
+    assert "'source.x = !!' must be like" in plugins.registered(registry.ours).problems[0]
+    assert "x" not in registry.kinds("source")
+
+
+def test_a_package_that_raises_is_described_so(registered, tmp_path):
+    (tmp_path / "boom_own").mkdir()
+    (tmp_path / "boom_own/__init__.py").write_text("1 / 0")
+    registered("loader.boom = boom_own.ring")
+    assert registry.describe("loader", "boom").summary == "cannot be read: division by zero"
+
+
+def test_types_that_cannot_be_read_are_said(mine):
+    mine("odd", "from __future__ import annotations\ndef build(source, probe, on_error, *, n: Nope = 1): ...")
+    with pytest.raises(UserError, match=r"mine_own.odd: the types of its build cannot be read: name 'Nope' is not defined"):
+        registry.options(registry.load("loader", "mine_own.odd").build)
+
+
+@pytest.mark.parametrize("body", ["1 / 0", "return {'kind': 'x'}", "return 'text'"])
+def test_a_rule_that_fails_is_told_and_loses_nothing(registered, mine, body):
+    mine("rule", f"def judge(result):\n    {body}")
+    registered("rule.mine = mine_own.rule")
+    findings = conclude(FakeLoop().run()).diagnosis.findings
+    assert "The rule 'mine' failed: it was left out." in [finding.verdict for finding in findings]
+    assert len(findings) >= 2
 
 
 def test_a_registered_part_that_is_not_there_is_described_so(registered):
