@@ -62,9 +62,9 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
         **_device(line, wall, str(run.header.device.get("method")), n_workers),
         sampled=line.gap_ns > 0,
         sampled_share=kept_share if line.gap_ns else None,
-        steps=(outcome and outcome.steps) or len(line.steps),
+        steps=(outcome and outcome.steps) or _counted(run, line, "step"),
         warmup_steps=steady.n_warmup,
-        epochs=(outcome and outcome.epochs) or len(line.epochs),
+        epochs=(outcome and outcome.epochs) or _counted(run, line, "epoch"),
         samples=samples,
         epochs_detail=epochs,
         before_loop_s=_before_loop_s(run),
@@ -91,6 +91,13 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
         profiler_cost=_cost(run, line, wall, n_workers),
         verdict=steady.verdict,
     )
+
+
+def _counted(run: Run, line: Timeline, what: str) -> int:
+    """Steps or epochs: of a killed run that kept only blocks, up to the last one that it kept."""
+    if not line.gap_ns:
+        return len(line.steps if what == "step" else line.epochs)
+    return int(run.of(Kind.WAIT)[what].max()) + 1
 
 
 def _device(line: Timeline, wall: int, method: str, n_workers: int) -> dict[str, Any]:

@@ -51,8 +51,21 @@ class Probe:
         number = threading.get_native_id()
         thread = self._threads.get(number)
         if thread is None or thread.pid != os.getpid():  # a forked worker inherits its parent's threads, files and all
+            self._forget_ended()
             thread = self._threads[number] = _Thread(self._folder)
-        thread.begin()
+        try:
+            thread.begin()
+        except ProcessLookupError:  # another thread that has ended had this number
+            thread.close()
+            thread = self._threads[number] = _Thread(self._folder)
+            thread.begin()
+
+    def _forget_ended(self) -> None:
+        """Closes the files of threads that are no more: tf.data starts new ones in each epoch."""
+        if os.path.exists("/proc/self/task"):
+            for number in [each for each in list(self._threads) if not os.path.exists(f"/proc/self/task/{each}")]:
+                if ended := self._threads.pop(number, None):
+                    ended.close()
 
     def items(self, n_items: int, n_skipped: int, bytes_asked: int) -> None:
         """All items are read and decoded; collating begins."""
@@ -79,6 +92,11 @@ class _Thread:
         self._io = _open("/proc/thread-self/io")
         self.io_read_ns = 0
         self._from_device = self._read_from_device()
+
+    def close(self) -> None:
+        for file in (self._file, self._schedstat, self._io):
+            if file is not None:
+                os.close(file)
 
     def _next_file(self) -> int:
         """A long run's records go to one file after another: those that are full can be collected while it goes on."""
@@ -159,9 +177,11 @@ def records(folder: Path, ended: bool = False) -> Iterator[Table]:
 
 
 def _is_over(name: str, following: str) -> bool:
-    """Whether its thread writes to a later file already, or its process is gone."""
+    """Whether its thread writes to a later file already, or is gone."""
     _, pid, thread, _ = name.split("-")
-    return following.startswith(f"made-{pid}-{thread}-") or (os.path.exists("/proc") and not os.path.exists(f"/proc/{pid}"))
+    return following.startswith(f"made-{pid}-{thread}-") or (
+        os.path.exists("/proc") and not os.path.exists(f"/proc/{pid}/task/{thread}")
+    )
 
 
 def _pieces(path: Path) -> Iterator[Table]:

@@ -109,3 +109,22 @@ def test_a_record_that_cannot_be_written_is_left_out_and_not_raised(tmp_path, mo
 
 def test_its_direct_cost_can_be_measured_anywhere():
     assert 0 < probe_module.us_per_batch(batches=50, repeats=2) < 1000
+
+
+def test_threads_that_have_ended_leave_no_open_files(tmp_path):
+    if not os.path.exists("/proc/self/fd"):
+        pytest.skip("needs /proc")
+    probe = probe_module.Probe(tmp_path)
+
+    def make():
+        probe.begin()
+        probe.items(1, 0, 0)
+        probe.end()
+
+    for _ in range(30):
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+    make()
+    assert len(probe._threads) <= 2
+    assert sum(len(table) for table in probe_module.records(tmp_path)) == 31

@@ -123,6 +123,7 @@ def test_what_a_kill_leaves_is_read_as_far_as_it_goes(tmp_path, until):
     assert not result.complete
     assert result.device_idle_share == pytest.approx(0.375, abs=0.02)
     assert sum(result.wall_by_part.values()) == pytest.approx(1)
+    assert result.samples == 8 * result.steps
 
 
 def test_records_of_kept_blocks_are_whole(tmp_path):
