@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Literal
 
 from . import environment, faults, live
 from .errors import NotInstalled, UserError
-from .interrupts import Terminated
+from .interrupts import terminate
 from .places import cache_dir
 from .scenario import Scenario
 
@@ -74,8 +73,7 @@ def carry_out(tasks: Sequence[Task]) -> list[Ended]:
         child.kill()
         child.join()
     if len(ended) < len(tasks):
-        why = "Out of memory, or killed by hand? The kernel's log (dmesg) may say"
-        ended.append(Ended("failed", f"its process died (exit status {child.exitcode}). {why}"))
+        ended.append(Ended("failed", f"its process died (exit status {child.exitcode}). {faults.WHY_IT_DIED}"))
     return [Ended(each.status, each.words, memory_bytes) for each in ended]
 
 
@@ -111,16 +109,12 @@ def _listen(child: BaseProcess, said: Connection) -> tuple[list[Ended], int | No
 
 
 def _main(tasks: Sequence[Task], saying: Connection) -> None:
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, terminate)
     # A spawned process spawns its own: the loader's workers must start as they would in a process of the user's.
     multiprocessing.set_start_method(None, force=True)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for task in tasks:
         saying.send(_carried_out(task))
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise Terminated("SIGTERM")
 
 
 def _end_with_parent() -> None:

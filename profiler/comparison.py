@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import Any
 
-from .result import Result
+from .result import NEIGHBOURS_SHARE, Result, labels
+from .steady import STALL_THRESHOLD
 from .units import count, share, size, speedup
 
-NOISY_SHARE = 0.10
-"""More of the usable cores than this taken by other processes: the run is repeated, and marked if it stays so."""
 ENOUGH_SHARE = 0.97
 """Of the best throughput: settings that reach it differ by less than runs of one setting do."""
-STARVED_SHARE = 0.05
-"""Device idle for want of input from here on: the threshold of the verdict `input_bound`."""
 MEMORY_STEP = 1.1
 """Memory within 10 % counts as the same: the cores then decide."""
 
@@ -49,7 +46,8 @@ class Measured:
 
     @property
     def noisy(self) -> bool:
-        return self.foreign_cpu_share is not None and self.foreign_cpu_share > NOISY_SHARE
+        """The run is made again, and marked if it stays so."""
+        return self.foreign_cpu_share is not None and self.foreign_cpu_share > NEIGHBOURS_SHARE
 
 
 @dataclass(frozen=True)
@@ -90,11 +88,6 @@ class Setting:
     """Why it was not measured, in words."""
     installed: bool = True
     """False: a framework that it needs is not there, so it was left out."""
-
-    @property
-    def said_of_it(self) -> Sequence[str]:
-        """What is to stand beside its name."""
-        return [*self.labels, *(["reference"] if self.reference else [])]
 
     @property
     def name(self) -> str:
@@ -144,16 +137,9 @@ def measured(run: str, setting: int | None, result: Result, memory_bytes: int | 
         memory_bytes,
         result.foreign_cpu_share,
         result.verdict,
-        [label for label, holds in _LABELS.items() if holds(result)],
+        labels(result),
         result.complete,
     )
-
-
-_LABELS: Mapping[str, Callable[[Result], bool]] = {
-    "simulated device": lambda result: bool(result.device.get("simulated")),
-    "emulated storage": lambda result: result.storage.emulated or bool(result.source.get("emulated")),
-    "sampled steps only": lambda result: result.sampled,
-}
 
 
 def compare(name: str, settings: Sequence[Setting], runs: Sequence[Measured], repeats: int, complete: bool) -> Comparison:
@@ -182,11 +168,6 @@ def compare(name: str, settings: Sequence[Setting], runs: Sequence[Measured], re
 def _referenced(settings: Sequence[Setting]) -> list[Setting]:
     made_up = [setting.scenario.get("source", {}).get("kind") == "synthetic" for setting in settings]
     return [replace(each, reference=is_it and not all(made_up)) for each, is_it in zip(settings, made_up, strict=True)]
-
-
-def to_json(comparison: Comparison) -> dict[str, Any]:
-    """The content of summary.json."""
-    return asdict(comparison)
 
 
 MIDDLE = ("device_idle_share", "input_stall_share", "startup_s", "cpu_cores", "memory_bytes", "labels", "noisy")
@@ -255,7 +236,7 @@ def _left(taken: Setting) -> str:
     """What is still to be gained."""
     if taken.device_idle_share is None:
         return "How long the device idles was not measured."
-    if taken.input_stall_share is not None and taken.input_stall_share >= STARVED_SHARE:
+    if taken.input_stall_share is not None and taken.input_stall_share >= STALL_THRESHOLD:
         return f"The device still idles {share(taken.device_idle_share)} of the time: none of these feeds it fast enough."
     return f"The device idles {share(taken.device_idle_share)} of the time: faster loading would gain next to nothing."
 

@@ -18,7 +18,7 @@ def in_words(error: BaseException) -> str | None:
         # A worker's error arrives with the worker's traceback around it; its own words come last.
         return text.rpartition(f"{type(error).__name__}: ")[2].strip()
     if isinstance(error, ConnectionError | EOFError):
-        return f"a loader worker died: {type(error).__name__}: {text}. {_WHY}"
+        return f"a loader worker died: {type(error).__name__}: {text}. {WHY_IT_DIED}"
     if isinstance(error, OSError):
         return _os_error(error)
     return _of_workers(text) if isinstance(error, RuntimeError) else None
@@ -27,7 +27,7 @@ def in_words(error: BaseException) -> str | None:
 def _of_workers(text: str) -> str | None:
     """What DataLoader says of its own; None for any other RuntimeError."""
     if "worker" in text and ("killed" in text or "exited unexpectedly" in text):
-        return f"a loader worker died: {text.rstrip(' .')}. {_WHY}"
+        return f"a loader worker died: {text.rstrip(' .')}. {WHY_IT_DIED}"
     if "timed out after" in text:
         return f"no batch came in time: {text}. Give loader.timeout more, or leave it out"
     return None
@@ -42,7 +42,7 @@ def told(what: str = "", advice: str = "") -> Iterator[None]:
         raise UserError(f"{what}{in_words(error)}{advice}") from error
 
 
-_WHY = "Out of memory, or killed by hand? The kernel's log (dmesg) may say"
+WHY_IT_DIED = "Out of memory, or killed by hand? The kernel's log (dmesg) may say"
 
 
 def _os_error(error: OSError) -> str:

@@ -16,6 +16,11 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM: ends a run as Ctrl-C does."""
 
 
+def terminate(_number: int, _frame: FrameType | None) -> None:
+    """What SIGTERM does while no run is measured."""
+    raise Terminated("SIGTERM")
+
+
 class Interrupts:
     """While entered, signals are kept until they are asked for by calling it. Only in the main thread."""
 

@@ -159,8 +159,7 @@ def _cut(line: Timeline, epoch: Epoch) -> bool:
 
 def _epoch(run: Run, line: Timeline, epoch: Epoch, mine: NDArray[np.int64]) -> dict[str, Any]:
     """mine: which of the makers' records are of this epoch."""
-    first = int(np.searchsorted(line.steps.epoch, epoch.number))
-    has_steps = first < len(line.steps) and line.steps.epoch[first] == epoch.number
+    first = line.steps.first_of(epoch.number)
     residents = run.header.resident_shares
     resident = residents[epoch.number] if epoch.number < len(residents) else None
     asked, fetched = _sum(line.made["bytes_asked"][mine]), _sum(line.made["bytes_from_device"][mine])
@@ -168,7 +167,7 @@ def _epoch(run: Run, line: Timeline, epoch: Epoch, mine: NDArray[np.int64]) -> d
     return {
         "epoch": epoch.number,
         "wall_s": (epoch.end_ns - epoch.start_ns) / 1e9,
-        "first_wait_ms": float(line.steps.got[first] - line.steps.asked[first]) / 1e6 if has_steps else None,
+        "first_wait_ms": None if first is None else float(line.steps.got[first] - line.steps.asked[first]) / 1e6,
         "bytes_asked": asked,
         "bytes_from_device": _from_emulated(asked, resident) if emulated else fetched,
         "resident_share_before": resident,

@@ -175,6 +175,21 @@ class Result:
     stopped_by: str | None = None
 
 
+NEIGHBOURS_SHARE = 0.1
+"""More of the usable cores than this taken by other processes is said aloud: on two cores it is a fifth of one."""
+
+
+def labels(result: Result) -> list[str]:
+    """What no number of it must be quoted without."""
+    said = {
+        "simulated device": result.device.get("simulated"),
+        "emulated storage": result.storage.emulated or result.source.get("emulated"),
+        "loading removed: a few batches are given again and again": result.loader.get("replayed"),
+        "sampled steps only": result.sampled,
+    }
+    return [label for label, holds in said.items() if holds]
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """Findings, the costliest first. Never empty: where no rule knows the cause, the last resort says what is known."""

@@ -13,11 +13,11 @@ from typing import Protocol
 import numpy as np
 
 from .child import Ended, Task, carry_out
-from .comparison import Comparison, Measured, Setting, compare, measured, to_json
-from .conclude import keep
+from .comparison import Comparison, Measured, Setting, compare, measured
+from .conclude import draw_comparison, keep
 from .errors import UserError
 from .measure import measure
-from .runfile import SUMMARY, read_comparison, read_run, to_text, write_whole
+from .runfile import SUMMARY, read_comparison, read_run, write_whole
 from .scenario import Scenario, Variant
 from .scenario import settings as effective
 
@@ -65,7 +65,7 @@ class Sweep:
 
     def save(self, complete: bool = False) -> Comparison:
         comparison = self.compared(complete)
-        write_whole(self.folder / SUMMARY, to_text(to_json(comparison)))
+        write_whole(self.folder / SUMMARY, draw_comparison(comparison, "json"))
         return comparison
 
     def check(self, silent: bool) -> None:

@@ -32,6 +32,11 @@ class Steps:
     def __len__(self) -> int:
         return len(self.asked)
 
+    def first_of(self, epoch: int) -> int | None:
+        """The place of an epoch's first step; None if it has none. Epochs follow each other."""
+        i = int(np.searchsorted(self.epoch, epoch))
+        return i if i < len(self) and self.epoch[i] == epoch else None
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -161,9 +166,9 @@ def _steps(by_kind: dict[Kind, dict[str, NDArray[np.int64]]]) -> tuple[Steps, tu
 
 
 def _first(epoch: Epoch, steps: Steps, column: Times) -> int | None:
-    """The first step's entry of an epoch. Epochs follow each other."""
-    i = int(np.searchsorted(steps.epoch, epoch.number))
-    return int(column[i]) if i < len(steps) and steps.epoch[i] == epoch.number else None
+    """The first step's entry of an epoch."""
+    i = steps.first_of(epoch.number)
+    return None if i is None else int(column[i])
 
 
 def _iterations(epochs: tuple[Epoch, ...], steps: Steps) -> Intervals:

@@ -19,6 +19,8 @@ NOT_MEASURED: dict[str, int | None] = {
     "random_read_p50_ns": None,
     "random_read_p95_ns": None,
 }
+IN_MEMORY = ("tmpfs", "ramfs")
+"""File systems without a disk beneath."""
 _MAX_FILES, _MAX_BYTES, _MAX_NS = 512, 64_000_000, 400_000_000
 _RANDOM_READS, _RANDOM_READ_BYTES = 256, 4096
 _VIRTUAL_NAME = re.compile(r"(vd|xvd|zram|loop|dm-|nbd)")

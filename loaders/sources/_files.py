@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ._images import refuse_edge
+
 N_CLASSES = 10
 MANIFEST = "stallscope-samples.json"
 MOST_SAMPLES = 10_000_000
@@ -54,8 +56,7 @@ class JpegFiles:
     def __init__(self, folder: Path, samples: int, image: int) -> None:
         if not 1 <= samples <= MOST_SAMPLES:
             raise ValueError(f"samples={samples}: must be 1 to {MOST_SAMPLES:,}")
-        if not 1 <= image <= 4096:
-            raise ValueError(f"image={image}: must be 1 to 4096, the edge in pixels after the resize")
+        refuse_edge(image)
         with contextlib.suppress(OSError):  # not there yet, or not for us to see: `prepare` will meet it
             _known_sizes(folder)
         self.folder = folder
@@ -85,6 +86,11 @@ class JpegFiles:
 
     def label(self, index: int) -> int:
         return index % N_CLASSES
+
+
+def samples_folder(cache_dir: Path, path: str | None) -> Path:
+    """Where the sample files lie: a folder that the user names, else one in the cache."""
+    return cache_dir / _RECIPE if path is None else Path(os.path.expanduser(path)).absolute()
 
 
 def write_missing(folder: Path, samples: int, progress: Progress) -> int:

@@ -9,14 +9,18 @@ from numpy.typing import NDArray
 from PIL import Image
 
 
+def refuse_edge(image: int) -> None:
+    """ValueError for an edge that no image is resized to."""
+    if not 1 <= image <= 4096:
+        raise ValueError(f"image={image}: must be 1 to 4096, the edge in pixels after the resize")
+
+
 def decode(encoded: bytes, edge: int) -> NDArray[np.uint8]:
     """RGB, shape (edge, edge, 3); of an animation the first picture. Raises ValueError for what is no image, or is broken."""
     try:
         with Image.open(io.BytesIO(encoded)) as opened:
             small = _rgb(opened).resize((edge, edge), Image.Resampling.BILINEAR)
-    except (
-        Exception
-    ) as error:  # Pillow's readers raise whatever their format brings: SyntaxError, struct.error, IndexError, ...
+    except Exception as error:  # Pillow's readers raise what their format brings: SyntaxError, struct.error, IndexError, ...
         raise ValueError(f"{type(error).__name__}: {error}") from error
     return np.array(small, dtype=np.uint8)  # a copy, since torch warns of an array that it must not write to
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ._device import Speed
 from ._emulated import EmulatedFiles
+from ._files import samples_folder
 
 MOST_IN_FLIGHT = 4096
 """Each is looked at in every read."""
@@ -70,7 +70,7 @@ def build(
     own = {"latency_ns": latency_ns, "bytes_per_s": bandwidth_bytes_per_s, "requests_in_flight": requests_in_flight}
     given = {name: value for name, value in own.items() if value is not None}
     speed = preset.speed._replace(**given)
-    folder = Path(os.path.expanduser(path)).absolute() if path is not None else cache_dir / "jpeg-v1"
+    folder = samples_folder(cache_dir, path)
     numbers = f"{speed.latency_ns / 1e6:g} ms, {speed.bytes_per_s / 1e6:g} MB/s, {speed.requests_in_flight} in flight"
     source = preset.source if not given else f"{', '.join(given)} as given; else {preset.source}"
     return EmulatedFiles(folder, samples, image, cold, speed, f"{preset.what} ({numbers})", source)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from . import _disk
 from ._files import Progress, evict, in_threads, resident_share
-from ._images import decode
+from ._images import decode, refuse_edge
 
 _JPEG = (".jpg", ".jpeg")
 
@@ -22,13 +22,12 @@ def build(cache_dir: Path, *, path: str, image: int = 64, samples: int | None = 
     """path: the folder; names of the folders in it are the classes. image: edge in pixels after the resize. samples: so many,
     drawn from all classes alike by a fixed seed; left out, all. cold: evicted from the page cache before each epoch.
     """
-    if not 1 <= image <= 4096:
-        raise ValueError(f"image={image}: must be 1 to 4096, the edge in pixels after the resize")
+    refuse_edge(image)
     if not path:
         raise ValueError("path: is empty: give a folder of images, one folder a class")
     folder = Path(os.path.expanduser(path)).absolute()
     file_system = _disk.identify(folder)["file_system"]
-    if cold and file_system in ("tmpfs", "ramfs"):
+    if cold and file_system in _disk.IN_MEMORY:
         raise ValueError(f"cold: {folder} lies in memory ({file_system}): give a path on a disk or leave cold out")
     found = _Found(folder)
     files = found.images

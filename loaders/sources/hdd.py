@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from . import _disk, ssd
 from ._device import Speed
 from ._emulated import EmulatedFiles
+from ._files import samples_folder
 
 _READAHEAD_BYTES = 256_000
 _SOURCE = (
@@ -33,7 +33,7 @@ def build(
     for option, value, least in (("seek", seek_ns, 0), ("rotation", rotation_ns, 0), ("bandwidth", bandwidth_bytes_per_s, 1)):
         if value < least:
             raise ValueError(f"{option}={value}: must be at least {least}")
-    folder = Path(os.path.expanduser(path)).absolute() if path is not None else cache_dir / "jpeg-v1"
+    folder = samples_folder(cache_dir, path)
     if path is not None and rotates(_disk.identify(folder)):
         return ssd.Ssd(folder, samples, image, cold)
     speed = Speed(seek_ns + rotation_ns, bandwidth_bytes_per_s, 1, _READAHEAD_BYTES)

@@ -9,14 +9,14 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from ._files import MEAN_FILE_BYTES, JpegFiles, Progress, in_threads, write_missing
+from ._files import MEAN_FILE_BYTES, JpegFiles, Progress, in_threads, samples_folder, write_missing
 
 
 def build(cache_dir: Path, *, samples: int = 1200, image: int = 64, hold: Literal["encoded", "decoded"] = "encoded") -> Ram:
     """The samples of `ssd`, read into memory once. hold: the JPEGs, or their pixels, which leaves nothing to decode."""
     if hold not in ("encoded", "decoded"):
         raise ValueError(f"hold={hold}: must be encoded or decoded")
-    source = Ram(cache_dir / "jpeg-v1", samples, image, hold)
+    source = Ram(samples_folder(cache_dir, None), samples, image, hold)
     available_bytes = psutil.virtual_memory().available
     sample_bytes = MEAN_FILE_BYTES if hold == "encoded" else image * image * 3
     if samples * sample_bytes > available_bytes / 2:

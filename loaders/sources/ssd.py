@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from . import _direct, _disk
-from ._files import JpegFiles, Progress, clean, evict, resident_share, sample_folders, write_missing
+from ._files import JpegFiles, Progress, clean, evict, resident_share, sample_folders, samples_folder, write_missing
 
 __all__ = ["build", "clean", "sample_folders"]  # the latter two are what `stallscope clean` calls
 
@@ -25,11 +24,11 @@ def build(
 
     o_direct: read past the page cache, in one request a file and with nothing read ahead, as databases do.
     """
-    folder = Path(os.path.expanduser(path)).absolute() if path is not None else cache_dir / "jpeg-v1"
+    folder = samples_folder(cache_dir, path)
     file_system = _disk.identify(folder)["file_system"]
-    if cold and file_system in ("tmpfs", "ramfs"):
+    if cold and file_system in _disk.IN_MEMORY:
         raise ValueError(f"cold: {folder} lies in memory ({file_system}): give a path on a disk or set cold: false")
-    if o_direct and (file_system in ("tmpfs", "ramfs") or not _direct.works(folder)):  # newer kernels take it in memory too
+    if o_direct and (file_system in _disk.IN_MEMORY or not _direct.works(folder)):  # newer kernels take it in memory too
         raise ValueError(f"o_direct: the file system of {folder} ({file_system}) reads no device directly: leave it out")
     return Ssd(folder, samples, image, cold, o_direct)
 

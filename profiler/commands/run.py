@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UserError
-from ..interrupts import Terminated
+from ..interrupts import terminate
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -49,7 +48,7 @@ def main(
     from ..scenario import find, unfold
 
     variants = unfold(find(scenario), settings or [], device=device, steps=steps, duration=duration, repeats=repeats)
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, terminate)
     asked = Asked(device, out, json=json, quiet=quiet, program=context.find_root().info_name or "stallscope")
     if len(variants) > 1 or variants[0].scenario.repeats > 1:
         return _several(variants, asked)
@@ -81,10 +80,6 @@ class Asked:
     def folder(self, name: str) -> Path:
         """Where the run goes. A directory of our own naming is made at once."""
         return self.out or _fresh(Path("runs"), name)
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise Terminated("SIGTERM")
 
 
 def _fresh(parent: Path, name: str) -> Path:
@@ -213,7 +208,7 @@ def _compared(comparison: Comparison, folder: Path, asked: Asked) -> int:
         if len(comparison.settings) > 1:
             write_whole(folder / "compare.png", draw_comparison(comparison, "png"))
     if asked.json:
-        print((folder / "summary.json").read_text(), end="")
+        print(draw_comparison(comparison, "json"), end="")
     elif not asked.quiet:
         print(draw_comparison(comparison, "text"))
         print(registry.load("report", "text").footer(str(folder), asked.program))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..result import Result
+from ..result import labels as result_labels
 from ..run import Run
 from ..units import count, share
 
@@ -83,15 +84,7 @@ def _settings(result: Result, part: str) -> Mapping[str, Any]:
 
 def labels(run: Run, result: Result) -> list[str]:
     """What a number must not be quoted without."""
-    said = []
-    if result.device.get("simulated"):
-        said.append("simulated device")
-    if result.storage.emulated or result.source.get("emulated"):
-        said.append("emulated storage")
-    if result.loader.get("replayed"):
-        said.append("loading removed: a few batches are given again and again")
-    if result.sampled:
-        said.append("sampled steps only")
+    said = result_labels(result)
     if not result.complete:
         said.append(f"incomplete run: {_ended(run, result)}")
     return said

@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ..result import Cost, Diagnosis, Finding, Result, Storage
+from ..result import NEIGHBOURS_SHARE, Cost, Diagnosis, Finding, Result, Storage
 from ..run import Run
 from ..units import count, duration, rate, share, size, speedup
 from ._page import page
@@ -22,8 +22,6 @@ from ._words import BUSY, CAUSES, NOT_MEASURED, PARTS, STAGES, labels, no_storag
 MOST_FINDINGS = 5
 MOST_EPOCHS = 6
 """Of more epochs the first few and the last are shown: later ones seldom differ from each other."""
-FOREIGN_CPU_SHARE = 0.10
-"""More of the cores than this taken by other processes is said aloud."""
 COLD_SHARE = 0.01
 """Up to this share of the files in memory still counts as cold."""
 BOLD, DIM, WARN = "bold", "dim", "bold yellow"
@@ -305,7 +303,7 @@ def _neighbours(foreign: float | None) -> Text:
     if foreign is None:
         return Text(f"CPU taken by other processes {NOT_MEASURED}")
     text = f"other processes took {share(foreign)} of the usable cores"
-    return Text(f"{text}: the results move with it", style=WARN) if foreign > FOREIGN_CPU_SHARE else Text(text)
+    return Text(f"{text}: the results move with it", style=WARN) if foreign > NEIGHBOURS_SHARE else Text(text)
 
 
 MEASURES = {

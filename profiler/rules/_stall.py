@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from ..result import Result
+from ..result import NEIGHBOURS_SHARE, Result
 from ..units import duration, share
 
 MAIN = 0.4
@@ -16,8 +16,6 @@ HIGH = 0.2
 
 PARALLELISM = {"torch_workers": "num_workers", "threads": "num_threads", "tf_prefetch": "num_parallel_calls"}
 """What each loader calls the number of those that make its batches."""
-NEIGHBOURS = 0.1
-"""Above it, what others take of the usable cores is said with the finding: on two cores it is a fifth of one."""
 
 
 def part_of_stall(result: Result, *stages: str) -> float | None:
@@ -98,7 +96,11 @@ def stall_in_words(result: Result) -> str:
 def neighbours_in_words(result: Result) -> str:
     """A clause on what others took of the cores, where that is enough to move the result."""
     foreign = result.foreign_cpu_share
-    return f". Other processes took {share(foreign)} of the usable cores meanwhile" if foreign and foreign >= NEIGHBOURS else ""
+    return (
+        f". Other processes took {share(foreign)} of the usable cores meanwhile"
+        if foreign and foreign >= NEIGHBOURS_SHARE
+        else ""
+    )
 
 
 def per_item(result: Result, state: str) -> float | None:

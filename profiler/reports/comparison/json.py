@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
-from ...comparison import Comparison, to_json
+from ...comparison import Comparison
 
 
 def render(comparison: Comparison) -> str:
     """The schema is `comparison.Comparison`. null means not measured."""
-    return json.dumps(to_json(comparison), indent=1, allow_nan=False) + "\n"
+    return json.dumps(asdict(comparison), indent=1, allow_nan=False) + "\n"

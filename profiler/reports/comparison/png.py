@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ...comparison import NOISY_SHARE, Comparison, Setting
-from ...units import count, duration, size
+from ...comparison import Comparison, Setting
+from ...units import count
 from .. import _palette as palette
 from .._words import NOT_MEASURED
-from .text import between_what, runs_each, shared_labels
+from ._words import OVER, PRICES, UNKNOWN, between_what, heading, is_disturbed, is_unknown, prices, said_of, said_of_all
 
 WIDTH_IN, ROW_IN, DPI = 12.0, 0.36, 100
 HEAD_IN, FOOT_IN = 1.95, 1.15
@@ -27,7 +27,6 @@ NAME_WIDTH = 42
 SAME_LINE_SHARE = 0.03
 """Demand and ceiling closer than this are drawn as one line."""
 TAKEN, OTHER = palette.BUSY, "#b4c4d4"
-PRICES = ("memory", "cores", "start-up")
 
 
 class Row(NamedTuple):
@@ -77,8 +76,7 @@ def _head(figure: Figure, comparison: Comparison, height: float) -> None:
     title = textwrap.wrap(
         comparison.conclusion or f"{comparison.name}: nothing to compare yet", 92, max_lines=2, placeholder=" ..."
     )
-    said = [*shared_labels(comparison.settings), *([] if comparison.complete else ["incomplete: not all runs were made"])]
-    below = " | ".join([f"{comparison.name}: {count(len(comparison.settings))} settings, {runs_each(comparison)}", *said])
+    below = " | ".join([heading(comparison), *said_of_all(comparison)])
     figure.text(
         LEFT, 1 - 0.16 / height, "\n".join(title), va="top", fontsize=14, fontweight="bold", color=palette.INK, parse_math=False
     )
@@ -89,13 +87,12 @@ def _head(figure: Figure, comparison: Comparison, height: float) -> None:
 
 def _names(axes: Axes, rows: Sequence[Row], comparison: Comparison) -> None:
     """Beside their bars; the name of a group has the whole width."""
-    common = shared_labels(comparison.settings)
     for row in rows:
         lines, weight, indent = [textwrap.shorten(row.group or "", 120, placeholder=" ...")], "bold", 0.0
         if row.number is not None:
             setting = comparison.settings[row.number]
-            own = [label for label in setting.said_of_it if label not in common]
-            text = (setting.label or comparison.name) + "".join(f" ({label})" for label in own)
+            own = "".join(f" ({said})" for said in said_of(setting, comparison))
+            text = (setting.label or comparison.name) + own
             lines = textwrap.wrap(text, NAME_WIDTH, max_lines=2, placeholder=" ...")
             weight, indent = "bold" if row.number == comparison.enough else "normal", 0.01 if setting.group else 0.0
         axes.text(
@@ -216,28 +213,17 @@ def _price(axes: Axes, rows: Sequence[Row], comparison: Comparison) -> None:
         if setting is None or setting.throughput_samples_per_s is None:
             continue
         weight = "bold" if row.number == comparison.enough else "normal"
-        for column, text in enumerate(_prices(setting)):
+        for column, text in enumerate(prices(setting)):
             axes.text(column + 0.9, row.y, text, va="center", ha="right", fontsize=9, fontweight=weight, color=palette.INK)
-
-
-def _prices(setting: Setting) -> tuple[str, str, str]:
-    return (
-        "?" if setting.memory_bytes is None else size(setting.memory_bytes),
-        "?" if setting.cpu_cores is None else f"{setting.cpu_cores:.1f}",
-        "?" if setting.startup_s is None else duration(setting.startup_s * 1e9),
-    )
-
-
-def _disturbed(comparison: Comparison) -> bool:
-    return any(setting.noisy for setting in comparison.settings)
 
 
 def _foot(figure: Figure, comparison: Comparison, height: float) -> None:
     notes = [
         f"Throughput: without warm-up; whiskers: {between_what(comparison)}."
-        + (f" * others took over {100 * NOISY_SHARE:.0f} % of the cores." if _disturbed(comparison) else ""),
+        + (f" * others took {OVER}." if is_disturbed(comparison) else ""),
         "Idle: of the whole run; orange: for want of a batch, grey: for other causes.",
-        "Memory: all processes, at its highest. Cores: CPU used while the loop ran. Start-up: until the loader began to work.",
+        "Memory: all processes, at its highest. Cores: CPU used while the loop ran. Start-up: until the loader began to work."
+        + (f" {UNKNOWN}: {NOT_MEASURED}." if is_unknown(comparison) else ""),
     ]
     figure.text(
         LEFT, 0.08 / height, "\n".join(notes), va="bottom", fontsize=8.5, color=palette.MUTED, linespacing=1.4, parse_math=False
