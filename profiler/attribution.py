@@ -1,58 +1,160 @@
 """Why the consumer waited: what all makers of batches were doing meanwhile, in nanoseconds that add up to the wait.
 
 "What was the batch I waited for doing" misleads: a worker's hand-off starves while the same worker computes the next batch,
-and decoding would look like hand-off. So each waited instant is shared out over everything that all makers did in it.
+and decoding would look like hand-off. So each waited instant is shared out over everything that all makers did in it. Makers
+that had nothing to do, since they are ahead or at the end of an epoch, explain nothing and are left out of it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .events import STAGES
-from .intervals import Intervals, intersect, overlap, subtract, total
+from .intervals import Intervals, Times, intersect, subtract, total
+from .timeline import Columns, Timeline, Waits
 
-Columns = dict[str, NDArray[np.int64]]
 Stages = dict[str, float | None]
+Floats = NDArray[np.float64]
 
 
-def stages(waited: Intervals, startup: Intervals | None, made: Columns, n_workers: int) -> Stages:
+def stages(waited: Intervals, line: Timeline, n_workers: int) -> Stages:
     """Nanoseconds of `waited` by stage. They sum to its length; None: not told apart, its time is in `unexplained`.
 
     waited: when the consumer (or the device) stood still for input. n_workers: 0 where the consumer makes the batches itself;
-    then nothing is handed over, and hand-off is a measured 0. With workers hand-off and sampler are not recorded yet.
+    then nothing is handed over, and hand-off is a measured 0.
     """
     split: Stages = dict.fromkeys(STAGES)
     split["unexplained"] = float(total(waited))
-    if startup is None:
+    if line.startup is None:
         return split
-    split["startup"] = float(total(intersect(waited, startup)))
-    split |= _making(subtract(waited, startup), made, max(1, n_workers))
-    if n_workers == 0:
-        split["handoff"] = 0.0
+    waited_later = subtract(waited, line.startup)
+    drawing, rest = intersect(waited_later, line.sampler), subtract(waited_later, line.sampler)
+    split["startup"], split["sampler"] = float(total(waited) - total(waited_later)), float(total(drawing))
+    taking = _taking(line.waits, line.made) if n_workers else _NOTHING
+    split |= _shared_out(rest, taking, pieces(line.made), line.made)
+    split["handoff"] = (split["handoff"] or 0.0) if n_workers else 0.0
     explained = sum(ns or 0.0 for stage, ns in split.items() if stage != "unexplained")
     split["unexplained"] = max(0.0, total(waited) - explained)
     return split
 
 
-def _making(waited: Intervals, made: Columns, n_makers: int) -> Stages:
-    """Nanoseconds that the makers spent in each state while the consumer waited, each maker's time counting 1 / n_makers."""
-    items, items_cpu, items_runq = _section(waited, made, "begin_ns", "items_ns", "items")
-    collate, _, collate_runq = _section(waited, made, "items_ns", "end_ns", "collate")
-    runq_known = bool((made["items_runq_ns"] >= 0).all())
-    return {
-        "fetch": float((items - items_cpu - items_runq).sum()) / n_makers,
-        "decode": float(items_cpu.sum()) / n_makers,
-        "collate": float((collate - collate_runq).sum()) / n_makers,
-        "core_shortage": float((items_runq + collate_runq).sum()) / n_makers if runq_known else None,
-    }
+STAMPS = 3
+"""In each record of a batch."""
+LOCKED_NS = 500_000
+"""A stamp that finds the interpreter lock free takes a few microseconds; else up to the switch interval, 5 ms, a waiting thread."""
 
 
-def _section(waited: Intervals, made: Columns, start: str, end: str, name: str) -> tuple[NDArray[np.float64], ...]:
-    """Of one section of each batch: its waited time, and the CPU and run-queue parts of it, taken as spread evenly over it."""
-    wall = made[end] - made[start]
-    cpu = np.clip(made[f"{name}_cpu_ns"], 0, wall)
-    runq = np.clip(made[f"{name}_runq_ns"], 0, wall - cpu)
-    inside = overlap(waited, made[start], made[end]).astype(np.float64)
-    per_ns = inside / np.maximum(1, wall)
-    return inside, cpu * per_ns, runq * per_ns
+class Taking(NamedTuple):
+    """The ends of waits, in which a finished batch was taken over. Per nanosecond of it: what the consumer itself did."""
+
+    start: Times
+    end: Times
+    computing: Floats
+    queueing: Floats
+
+
+_NO_TIMES, _NO_FLOATS = np.empty(0, dtype=np.int64), np.empty(0)
+_NOTHING = Taking(_NO_TIMES, _NO_TIMES, _NO_FLOATS, _NO_FLOATS)
+
+
+def _taking(waits: Waits, made: Columns) -> Taking:
+    """From the last moment at which a batch was finished, or as long as the consumer was busy, if that is longer.
+
+    While it computes in a wait it takes messages in, unpickles them, sends indices and frees the last batch: hand-off. Else it
+    is blocked, and what the makers do then tells why.
+    """
+    finished = np.sort(made["end_ns"])
+    last = np.searchsorted(finished, waits.got, side="right") - 1
+    since = np.where(last >= 0, waits.got - finished[np.maximum(last, 0)], 0) if len(finished) else np.zeros_like(waits.got)
+    length = waits.got - waits.asked
+    cpu, runq = np.clip(waits.cpu, 0, length), np.clip(waits.runq, 0, length)
+    runq = np.minimum(runq, length - cpu)
+    taken = np.maximum(np.clip(since, 0, length), cpu + runq)
+    per_ns = 1 / np.maximum(1, taken)
+    return Taking(waits.got - taken, waits.got, cpu * per_ns, runq * per_ns)
+
+
+class Piece(NamedTuple):
+    """Stretches of time in which a maker was at one thing; per nanosecond of it the shares of each stage, which sum to 1."""
+
+    start: Times
+    end: Times
+    shares: dict[str, Floats]
+
+
+def pieces(made: Columns) -> Sequence[Piece]:
+    """What makers did, batch by batch: stood in the queue for a core before it, made items, collated them."""
+    items = made["items_ns"] - made["begin_ns"]
+    cpu, runq = np.clip(made["items_cpu_ns"], 0, items), np.clip(made["items_runq_ns"], 0, items)
+    runq = np.minimum(runq, items - cpu)
+    blocked = items - cpu - runq
+    computed_beside = np.clip(computing_beside(made, blocked), 0, blocked)
+    collate = made["end_ns"] - made["items_ns"]
+    collate_runq = np.clip(made["collate_runq_ns"], 0, collate)
+    per_item_ns, per_collate_ns = 1 / np.maximum(1, items), 1 / np.maximum(1, collate)
+    woke = np.maximum(0, made["wake_runq_ns"])
+    return (
+        Piece(made["begin_ns"] - woke, made["begin_ns"], {"core_shortage": np.ones(len(woke))}),
+        Piece(
+            made["begin_ns"],
+            made["items_ns"],
+            {
+                "fetch": (blocked - computed_beside) * per_item_ns,
+                "decode": (cpu + computed_beside) * per_item_ns,
+                "core_shortage": runq * per_item_ns,
+            },
+        ),
+        Piece(
+            made["items_ns"],
+            made["end_ns"],
+            {"collate": (collate - collate_runq) * per_collate_ns, "core_shortage": collate_runq * per_collate_ns},
+        ),
+    )
+
+
+def computing_beside(made: Columns, blocked: Times) -> Times:
+    """Blocked nanoseconds, a batch, in which its samples were computed all the same or could not be, for the interpreter was at
+    others: by threads of a library, in a worker process; or, where several threads of one process make batches, waiting for the
+    interpreter lock. That is known by sample: the stamps themselves have to wait for it. Where half of them do so for long, one
+    thread computes at all times, and it alone, and what the others read meanwhile holds nobody up.
+    """
+    beside = np.where(made["process_cpu_ns"] < 0, 0, np.maximum(0, made["process_cpu_ns"] - made["items_cpu_ns"]))
+    for pid in np.unique(made["pid"]).tolist():
+        mine = made["pid"] == pid
+        if len(np.unique(made["thread_id"][mine])) > 1 and np.median(made["lock_ns"][mine]) >= STAMPS * LOCKED_NS:
+            beside[mine] = blocked[mine]
+    return beside
+
+
+def _shared_out(waited: Intervals, taking: Taking, made: Sequence[Piece], columns: Columns) -> Stages:
+    """Goes along all edges; between two of them nothing changes."""
+    edges = np.unique(np.concatenate([waited.ravel(), taking.start, taking.end, *(each[i] for each in made for i in (0, 1))]))
+    if len(waited) == 0 or len(edges) < 2:
+        return dict.fromkeys(("fetch", "decode", "core_shortage", "collate", "handoff"), 0.0)
+    inside = np.diff(edges) * _at(edges, waited[:, 0], waited[:, 1])
+    computing = _at(edges, taking.start, taking.end, taking.computing)
+    queueing = _at(edges, taking.start, taking.end, taking.queueing)
+    asked = inside * np.clip(1 - computing - queueing, 0, 1)
+    active = sum(_at(edges, piece.start, piece.end) for piece in made)
+    per_maker = np.where(active > 0.5, asked / np.maximum(1, active), 0.0)
+    ns = dict.fromkeys(("fetch", "decode", "core_shortage", "collate"), 0.0)
+    for piece in made:
+        for stage, share in piece.shares.items():
+            ns[stage] += float((_at(edges, piece.start, piece.end, share) * per_maker).sum())
+    nobody = float(asked[active < 0.5].sum())
+    ns["core_shortage"] += float((inside * queueing).sum())
+    known = bool((columns["items_runq_ns"] >= 0).all())
+    handoff = float((inside * computing).sum()) + nobody
+    return {**ns, "core_shortage": ns["core_shortage"] if known else None, "handoff": handoff}
+
+
+def _at(edges: Times, starts: Times, ends: Times, heights: Floats | None = None) -> Floats:
+    """Between each two edges: the sum of the heights (1 each) of those that are there."""
+    heights = np.ones(len(starts)) if heights is None else heights
+    rises = np.bincount(np.searchsorted(edges, starts), heights, len(edges))
+    falls = np.bincount(np.searchsorted(edges, ends), heights, len(edges))
+    return np.maximum(0.0, np.cumsum(rises - falls)[:-1])

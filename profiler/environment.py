@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ from typing import Any
 
 import psutil
 
-PROC = Path("/proc")
+from .clocks import PROC
+
 SHM = Path("/dev/shm")
 DISTRIBUTIONS = ("stallscope", "torch", "tensorflow", "numpy", "Pillow", "pyarrow")
 GIT_TIMEOUT_S = 2.0
@@ -203,19 +203,6 @@ def _own_tree_s() -> float:
         with suppress(psutil.Error):  # it ended meanwhile: its parent has its time now
             total_s += sum(child.cpu_times()[:4])
     return total_s
-
-
-# This process
-
-
-def process_start_ns(clock: Callable[[], int] = time.perf_counter_ns, proc: Path = PROC) -> int | None:
-    """When this process started, on `clock`, to 10 ms: the kernel keeps it in ticks since boot. None where it keeps none."""
-    stat = _read(proc / "self/stat")
-    if stat is None or not hasattr(time, "CLOCK_BOOTTIME"):
-        return None
-    started_ticks = int(stat.rpartition(")")[2].split()[19])  # the name before it may hold spaces and parentheses
-    age_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - started_ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    return clock() - max(0, age_ns)
 
 
 # Software and the rest

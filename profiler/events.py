@@ -25,6 +25,11 @@ class Kind(IntEnum):
     """A batch on its way to the device."""
     GAP = 8
     """Of a long run: steps that were not kept, `n_samples` samples of them, the first of them `step`. Cut out of the window."""
+    SAMPLER = 9
+    """Host drawing the indices of a batch. Lies in an ITER, a WAIT or an END."""
+    RECEIVE = 10
+    """A finished batch on its way in from a worker: its message read and unpickled, by the host or by a thread that pins it.
+    `step` is the batch's number in its epoch."""
 
 
 class Row(NamedTuple):
@@ -39,6 +44,10 @@ class Row(NamedTuple):
     end_ns: int
     n_samples: int
     """Length of the batch that a WAIT returned; 0 for every other kind."""
+    cpu_ns: int = -1
+    """What the host computed in a WAIT or an END. -1: not measured."""
+    runq_ns: int = -1
+    """How long it was held up there by the lack of a core."""
 
 
 class Made(NamedTuple):
@@ -63,6 +72,31 @@ class Made(NamedTuple):
     """Bytes that `source.read` returned."""
     bytes_from_device: int
     """Bytes that the kernel had to fetch from a device since this thread's previous record; read at most once a millisecond."""
+    batch: int = -1
+    """Its number in its epoch, where the loader says it."""
+    wake_runq_ns: int = -1
+    """Run-queue delay between the end of this maker's previous batch and `begin_ns`."""
+    process_cpu_ns: int = -1
+    """CPU of the whole process from `begin_ns` to `items_ns`; above `items_cpu_ns`, threads of libraries computed. Only of
+    workers that have such threads."""
+    lock_ns: int = -1
+    """How long the three stamps of this record took: each makes a system call, which gives the interpreter lock away and has to
+    get it back. A sample of what the maker meets."""
+
+
+class Started(NamedTuple):
+    """How a worker process came to be. -1 means not measured."""
+
+    pid: int
+    worker_id: int
+    process_start_ns: int
+    """Kept by the kernel to 10 ms."""
+    unpickled_ns: int
+    """What it was sent had been unpickled, its imports done; -1 for a forked one, which is sent nothing."""
+    init_ns: int
+    """`worker_init_fn` was called."""
+    ready_ns: int
+    """It had returned: the worker can take its first batch."""
 
 
 STAGES = ("startup", "sampler", "fetch", "decode", "core_shortage", "collate", "handoff", "unexplained")

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import environment, probe, ranks, watch
+from . import clocks, environment, probe, ranks, watch
 from .contracts import Loader, Model, Source
 from .environment import CpuReading
+from .instrument import watched
 from .interrupts import Interrupts
 from .replay import Replay
 from .run import Header, Outcome
@@ -38,6 +39,7 @@ class Parts:
     source: Source
     loader: Loader
     model: Model
+    probe: probe.Probe
 
 
 def prepare(scenario: Scenario, cache_dir: Path, device: str, progress: Progress) -> Source:
@@ -74,7 +76,7 @@ def execute(
     """
     parts = (_replayed if replay else _build)(scenario, source, Path(os.path.abspath(folder)) / MAKING, device)
     writer = RunWriter(folder)
-    stamps = Watch(writer.write, parts.model.drain)
+    stamps = Watch(writer.write, parts.model.drain, thread=clocks.ThreadClock())
     delivered = Delivered(len(source))
     interrupts = Interrupts()
     ended_by: BaseException | None = None
@@ -126,7 +128,8 @@ def train(
                 note(resident_shares=list(residents))
             delivered.next_epoch()
             batches = index_batches(len(parts.source), scenario.batch_size, scenario.seed, epoch)
-        for batch in stamps.batches(parts.loader.epoch(batches), lambda batch: len(batch.index)):
+        epoch_batches = watched(parts.loader.epoch(batches), parts.probe, stamps)
+        for batch in stamps.batches(epoch_batches, lambda batch: len(batch.index)):
             parts.model.step(batch)
             if scenario.sync_every_step:
                 stamps.sync(parts.model.sync)
@@ -171,8 +174,8 @@ class Delivered:
 
 def _build(scenario: Scenario, source: Source, making: Path, device: str) -> Parts:
     model = build("model", scenario.model, source.sample_shape, source.n_classes, device, scenario.seed)
-    loader = build("loader", scenario.loader, source, probe.Probe(making), scenario.on_error)
-    return Parts(source, loader, model)
+    records = probe.Probe(making)
+    return Parts(source, build("loader", scenario.loader, source, records, scenario.on_error), model, records)
 
 
 def _replayed(scenario: Scenario, source: Source, _making: Path, device: str) -> Parts:
@@ -199,7 +202,7 @@ def _header(scenario: Scenario, parts: Parts, command: Sequence[str]) -> Header:
             "replayed": isinstance(parts.loader, Replay),
         },
         clock={"perf_counter_ns": time.perf_counter_ns(), "time_ns": time.time_ns()},
-        process_start_ns=environment.process_start_ns(),
+        process_start_ns=clocks.process_start_ns(),
     )
 
 

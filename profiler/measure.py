@@ -56,7 +56,7 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
     outcome = run.header.outcome if line.gap_ns else None
     steady = Steady(run, line)
     epochs = _epochs(run, line)
-    wait_stages = stages(line.wait, line.startup, line.made, n_workers)
+    wait_stages = stages(line.wait, line, n_workers)
     return Result(
         **frame,
         **_device(line, wall, str(run.header.device.get("method")), n_workers),
@@ -110,7 +110,7 @@ def _device(line: Timeline, wall: int, method: str, n_workers: int) -> dict[str,
         "device_idle_share": total(line.idle) / wall,
         "idle_by_cause": _shares(_causes(line, line.idle, method), wall),
         "input_stall_share": total(stalled) / wall,
-        "input_stall_by_stage": _shares(stages(stalled, line.startup, line.made, n_workers), wall),
+        "input_stall_by_stage": _shares(stages(stalled, line, n_workers), wall),
     }
 
 

@@ -18,14 +18,22 @@ from pathlib import Path
 
 import numpy as np
 
-from .events import Made
+from .clocks import ThreadClock, open_kept
+from .events import Made, Started
 
 RECORD = struct.Struct(f"={len(Made._fields)}q")
+STARTED = struct.Struct(f"={len(Started._fields)}q")
 RECORDS_PER_FILE = 1 << 15
 RECORDS_PER_READ = 1 << 14
-"""Files are read in pieces of 1.7 MB: a run of any length stays in the memory that it has."""
+"""Files are read in pieces of 2.2 MB: a run of any length stays in the memory that it has."""
+RECORDS_PER_LOOK = 64
+"""Whether a worker has threads of libraries is looked up once in so many batches."""
 IO_INTERVAL_NS = 1_000_000
 """/proc/thread-self/io is cumulative and costs 3 us to read: twice a millisecond is 0.6 %, and loses next to nothing."""
+
+_makers: dict[tuple[Path, int], Maker] = {}
+"""By the kernel's number and not threading.local: threads of a C++ pool are new ones to Python in each call. Of the module, so
+that all copies of a run's Probe in one process, a loader's and an instrument's, go on with the same record."""
 
 
 class Probe:
@@ -37,127 +45,170 @@ class Probe:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        # By the kernel's number and not threading.local: threads of a C++ pool are new ones to Python in each call.
-        self._threads: dict[int, _Thread] = {}
 
-    def __getstate__(self) -> Path:
-        return self._folder
-
-    def __setstate__(self, folder: Path) -> None:
-        self.__init__(folder)  # type: ignore[misc]
+    def here(self) -> Maker:
+        """This thread's maker of records. Never to be used in another one."""
+        key = self._folder, threading.get_native_id()
+        maker = _makers.get(key)
+        if maker is None or maker.pid != os.getpid():  # a forked worker inherits its parent's makers, files and all
+            _forget_ended()
+            maker = _makers[key] = Maker(self._folder)
+        return maker
 
     def begin(self) -> None:
         """The first item is about to be read."""
-        number = threading.get_native_id()
-        thread = self._threads.get(number)
-        if thread is None or thread.pid != os.getpid():  # a forked worker inherits its parent's threads, files and all
-            self._forget_ended()
-            thread = self._threads[number] = _Thread(self._folder)
         try:
-            thread.begin()
+            self.here().begin()
         except ProcessLookupError:  # another thread that has ended had this number
-            thread.close()
-            thread = self._threads[number] = _Thread(self._folder)
-            thread.begin()
-
-    def _forget_ended(self) -> None:
-        """Closes the files of threads that are no more: tf.data starts new ones in each epoch."""
-        if os.path.exists("/proc/self/task"):
-            for number in [each for each in list(self._threads) if not os.path.exists(f"/proc/self/task/{each}")]:
-                if ended := self._threads.pop(number, None):
-                    ended.close()
+            _makers.pop((self._folder, threading.get_native_id())).close()
+            self.here().begin()
 
     def items(self, n_items: int, n_skipped: int, bytes_asked: int) -> None:
         """All items are read and decoded; collating begins."""
-        self._threads[threading.get_native_id()].items(n_items, n_skipped, bytes_asked)
+        self.here().items(n_items, n_skipped, bytes_asked)
 
     def end(self) -> None:
         """The batch is made."""
-        self._threads[threading.get_native_id()].end()
+        self.here().end()
 
-    def forget_io(self) -> None:
-        """The next record reads the I/O counters, however soon it comes: for measuring what that costs."""
-        self._threads[threading.get_native_id()].io_read_ns = 0
+    def started(self, worker_id: int, process_start_ns: int, unpickled_ns: int, init_ns: int, ready_ns: int) -> None:
+        """This process is a worker, and now ready."""
+        record = STARTED.pack(os.getpid(), worker_id, process_start_ns, unpickled_ns, init_ns, ready_ns)
+        with suppress(OSError):
+            (self._folder / f"started-{os.getpid()}.bin").write_bytes(record)
 
 
-class _Thread:
-    """One thread's open files and its unfinished record."""
+def _forget_ended() -> None:
+    """Closes the files of threads that are no more: tf.data starts new ones in each epoch."""
+    if os.path.exists("/proc/self/task"):
+        for key in [each for each in list(_makers) if not os.path.exists(f"/proc/self/task/{each[1]}")]:
+            if ended := _makers.pop(key, None):
+                ended.close()
+
+
+_Stamp = tuple[int, int, int]
+"""Clock, CPU and run-queue delay of this thread, in nanoseconds."""
+
+
+class Maker:
+    """One thread's open files and its unfinished record. Whoever knows more may say it again: the last `begin`, and the first
+    `items` and `end` after it, count."""
 
     def __init__(self, folder: Path) -> None:
         self.pid = os.getpid()
         self._id = threading.get_native_id()
         self._folder = folder
+        self._n_files = 0
         self._file = self._next_file()
-        self._schedstat = _open("/proc/thread-self/schedstat")
-        self._io = _open("/proc/thread-self/io")
-        self.io_read_ns = 0
-        self._from_device = self._read_from_device()
+        self._clock = ThreadClock()
+        self._io = open_kept("/proc/thread-self/io")
+        self._io_read_ns, self._io_due = 0, False
+        self._asked, self._from_device = self._read_io()
+        self._runq_at_end = -1
+        self._has_helpers = False
+        self.alone = False
+        """Whether this thread does nothing else than make batches, and its process nothing else than that: it is a worker."""
+        self.batch = -1
+        """Of the record at hand: its number in its epoch."""
+        self.n_items = 0
+        """Of the record at hand, as far as it is known before it is made."""
+        self._began: _Stamp | None = None
+        self._had_items: _Stamp | None = None
 
     def close(self) -> None:
-        for file in (self._file, self._schedstat, self._io):
+        self._clock.close()
+        for file in (self._file, self._io):
             if file is not None:
                 os.close(file)
 
     def _next_file(self) -> int:
         """A long run's records go to one file after another: those that are full can be collected while it goes on."""
-        self._left = RECORDS_PER_FILE
-        self._files = getattr(self, "_files", -1) + 1
+        self._left, self._n_files = RECORDS_PER_FILE, self._n_files + 1
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.open(self._folder / f"made-{self.pid}-{self._id}-{self._files:06d}.bin", flags, 0o644)
+        return os.open(self._folder / f"made-{self.pid}-{self._id}-{self._n_files:06d}.bin", flags, 0o644)
+
+    @property
+    def has_items(self) -> bool:
+        """Whether a record is at hand whose items are made."""
+        return self._had_items is not None
 
     def begin(self) -> None:
+        self._had_items, self._lock_ns = None, 0
+        self._process_cpu = time.process_time_ns() if self._has_helpers else -1
         self._began = self._stamp()
-        self._io_due = self._began[0] - self.io_read_ns >= IO_INTERVAL_NS
-        if self._io_due:  # what this thread read since its last batch, in the model's step perhaps, is no sample
-            self._from_device = self._read_from_device()
+        if not self.alone:  # what this thread read since its last batch, in the model's step perhaps, is no sample
+            self._io_due = self._began[0] - self._io_read_ns >= IO_INTERVAL_NS
+            if self._io_due:
+                self._asked, self._from_device = self._read_io()
 
-    def items(self, n_items: int, n_skipped: int, bytes_asked: int) -> None:
-        self._counts = n_items, n_skipped, bytes_asked
-        self._had_items = self._stamp()
+    def items(self, n_items: int, n_skipped: int = 0, bytes_asked: int | None = None) -> None:
+        """bytes_asked: None where only the kernel knows, which counts what system calls read."""
+        if self._began is not None and self._had_items is None:
+            self._counts = n_items, n_skipped, bytes_asked
+            self._had_items = self._stamp()
+            if self._has_helpers:
+                self._process_cpu = time.process_time_ns() - self._process_cpu
 
     def end(self) -> None:
+        if self._began is None or self._had_items is None:
+            return
         t0, cpu0, runq0 = self._began
         t1, cpu1, runq1 = self._had_items
         t2, cpu2, runq2 = self._stamp()
-        runqs = (-1, -1) if runq0 < 0 else (runq1 - runq0, runq2 - runq1)
+        wake = -1 if self._runq_at_end < 0 else runq0 - self._runq_at_end
+        runqs = (-1, -1, -1) if runq0 < 0 else (runq1 - runq0, runq2 - runq1, wake)
         n_items, n_skipped, bytes_asked = self._counts
-        fetched = self._fetched_since(t2)
+        asked, from_device = self._io_since(t2)
         times = (t0, t1, t2, cpu1 - cpu0, runqs[0], cpu2 - cpu1, runqs[1])
-        record = RECORD.pack(self.pid, self._id, n_items, n_skipped, *times, bytes_asked, fetched)
+        read = (asked if bytes_asked is None else bytes_asked, from_device)
+        rest = (self.batch, runqs[2], self._process_cpu, self._lock_ns)
+        record = RECORD.pack(self.pid, self._id, n_items, n_skipped, *times, *read, *rest)
+        self._runq_at_end, self._began, self._had_items, self.batch = runq2, None, None, -1
         with suppress(OSError):
             os.write(self._file, record)
             self._left -= 1
+            if self.alone and self._left % RECORDS_PER_LOOK == 0:
+                self._has_helpers = _native_threads() > 0
             if not self._left:
                 full, self._file = self._file, self._next_file()
                 os.close(full)
 
-    def _stamp(self) -> tuple[int, int, int]:
-        """Clock, CPU and run-queue delay of this thread. CPU first: reading it makes the kernel bring its books up to date."""
-        cpu = time.thread_time_ns()
-        runq = -1 if self._schedstat is None else int(os.pread(self._schedstat, 64, 0).split()[1])
-        return time.perf_counter_ns(), cpu, runq
+    def forget_io(self) -> None:
+        """The next record reads the I/O counters, however soon it comes: for measuring what that costs."""
+        self._io_read_ns = 0
 
-    def _read_from_device(self) -> int:
+    def _stamp(self) -> _Stamp:
+        """The reading of run-queue delay is a system call, which gives the interpreter lock away: having to wait for its
+        return, less what was waited for a core, is waiting for the lock."""
+        before = time.perf_counter_ns()
+        cpu, runq = self._clock.read()
+        now = time.perf_counter_ns()
+        self._lock_ns += now - before
+        return now, cpu, runq
+
+    def _read_io(self) -> tuple[int, int]:
+        """Bytes that this thread asked for in system calls, and bytes of them that came from a device, since it began."""
         if self._io is None:
-            return -1
-        return int(os.pread(self._io, 512, 0).partition(b"\nread_bytes: ")[2].partition(b"\n")[0])
+            return -1, -1
+        words = os.pread(self._io, 512, 0).split()  # rchar: n wchar: n syscr: n syscw: n read_bytes: n ...
+        return int(words[1]), int(words[9])
 
-    def _fetched_since(self, now_ns: int) -> int:
+    def _io_since(self, now_ns: int) -> tuple[int, int]:
         if self._io is None:
-            return -1
-        if not self._io_due and now_ns - self.io_read_ns < IO_INTERVAL_NS:
-            return 0
-        self.io_read_ns, before = now_ns, self._from_device
-        self._from_device = self._read_from_device()
-        return self._from_device - before
+            return -1, -1
+        if not self._io_due and now_ns - self._io_read_ns < IO_INTERVAL_NS:
+            return 0, 0
+        self._io_read_ns, asked, from_device = now_ns, self._asked, self._from_device
+        self._asked, self._from_device = self._read_io()
+        return self._asked - asked, self._from_device - from_device
 
 
-def _open(path: str) -> int | None:
-    """A kept-open file of /proc, which is ten times cheaper to read again than to open; None where there is none."""
+def _native_threads() -> int:
+    """Threads of this process that Python did not start: the pools of libraries."""
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return len(os.listdir("/proc/self/task")) - threading.active_count()
     except OSError:
-        return None
+        return 0
 
 
 Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
@@ -171,9 +222,15 @@ def records(folder: Path, ended: bool = False) -> Iterator[Table]:
     names = sorted(os.listdir(folder))
     for name, following in itertools.pairwise([*names, ""]):
         if name.startswith("made-") and (not ended or _is_over(name, following)):
-            yield from _pieces(folder / name)
+            yield from _pieces(folder / name, len(Made._fields))
             if ended:
                 os.unlink(folder / name)
+
+
+def starts(folder: Path) -> Iterator[Table]:
+    """Of each worker that became ready, one row with the columns of `events.Started`."""
+    for path in sorted(folder.glob("started-*.bin")):
+        yield from _pieces(path, len(Started._fields))
 
 
 def _is_over(name: str, following: str) -> bool:
@@ -184,28 +241,31 @@ def _is_over(name: str, following: str) -> bool:
     )
 
 
-def _pieces(path: Path) -> Iterator[Table]:
+def _pieces(path: Path, width: int) -> Iterator[Table]:
+    size = 8 * width
     with path.open("rb") as file:
-        while data := file.read(RECORD.size * RECORDS_PER_READ):
-            whole = len(data) - len(data) % RECORD.size
-            yield np.frombuffer(data[:whole], dtype=np.int64).reshape(-1, len(Made._fields))
+        while data := file.read(size * RECORDS_PER_READ):
+            whole = len(data) - len(data) % size
+            yield np.frombuffer(data[:whole], dtype=np.int64).reshape(-1, width)
 
 
-def us_per_batch(batches: int = 500, repeats: int = 5) -> float:
+def us_per_batch(batches: int = 500, repeats: int = 5, alone: bool = False) -> float:
     """Direct cost of recording one batch where it is made, in microseconds: best of `repeats`.
 
-    As of a batch that takes over a millisecond, whose record reads the I/O counters; of a shorter one it is less.
+    As of a batch that takes over a millisecond, whose record reads the I/O counters; of a shorter one it is less. alone: in a
+    worker process.
     """
     with tempfile.TemporaryDirectory() as folder:
-        probe = Probe(Path(folder))
+        maker = Probe(Path(folder)).here()
+        maker.alone = alone
 
         def once() -> int:
             started = time.perf_counter_ns()
             for _ in range(batches):
-                probe.begin()
-                probe.items(0, 0, 0)
-                probe.end()
-                probe.forget_io()
+                maker.begin()
+                maker.items(0)
+                maker.end()
+                maker.forget_io()
             return time.perf_counter_ns() - started
 
         return min(once() for _ in range(repeats)) / batches / 1e3

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .events import Kind, Made, Row
+from .events import Kind, Made, Row, Started
 
 SCHEMA = 1
 
@@ -73,19 +73,37 @@ class Header:
     """null while the run goes on, or if it was killed."""
 
 
-def columns(kind: type[Row] | type[Made], rows: Sequence[Sequence[int]] = ()) -> dict[str, NDArray[np.int64]]:
+Event = type[Row] | type[Made] | type[Started]
+Table = NDArray[np.int64]
+"""Shape (n, number of fields)."""
+
+
+def table(kind: Event, rows: Sequence[Sequence[int]] | Table) -> Table:
+    """Rows of one length as int64; fields that they lack, since they are older than these, were not measured: -1."""
+    given = np.asarray(rows, dtype=np.int64)
+    given = given.reshape(-1, given.shape[1] if given.ndim == 2 else len(kind._fields))
+    if given.shape[1] == len(kind._fields):
+        return given
+    whole = np.full((len(given), len(kind._fields)), -1, dtype=np.int64)
+    whole[:, : given.shape[1]] = given
+    return whole
+
+
+def columns(kind: Event, rows: Sequence[Sequence[int]] | Table = ()) -> dict[str, NDArray[np.int64]]:
     """Rows as one int64 array a field."""
-    table = np.array(rows, dtype=np.int64).reshape(-1, len(kind._fields))
-    return {name: table[:, i] for i, name in enumerate(kind._fields)}
+    whole = table(kind, rows)
+    return {name: whole[:, i] for i, name in enumerate(kind._fields)}
 
 
 @dataclass(frozen=True)
 class Run:
-    """One process's measured run. `spans` has the columns of `events.Row`, `made` those of `events.Made`; times are in ns."""
+    """One process's measured run. The columns of `spans`, `made` and `started` are those of `events.Row`, `Made` and `Started`;
+    times are in ns."""
 
     header: Header
     spans: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Row))
     made: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Made))
+    started: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Started))
     truncated: bool = False
     """The files end in the middle of a record: what stood before was kept."""
 

@@ -26,15 +26,16 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from .comparison import Comparison
 from .errors import UserError
-from .events import Made, Row
+from .events import Made, Row, Started
 from .intervals import overlap
-from .probe import records
-from .run import SCHEMA, Header, Outcome, Run
+from .probe import records, starts
+from .run import SCHEMA, Event, Header, Outcome, Run, Table, columns, table
 from .sampling import MOST_BLOCKS, Sampling
 
 HEADER = "run.json"
 SPANS = "events.spans.arrow"
 MADE = "events.made.arrow"
+STARTED = "events.started.arrow"
 MAKING = "making"
 SUMMARY = "summary.json"
 MOST_WORKERS = 100_000
@@ -43,14 +44,10 @@ UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """From schema n to n + 1: a function of the header's dict. The first one comes with schema 2."""
 
 
-def _table(kind: type[Row] | type[Made], rows: Sequence[Sequence[int]] | NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray(rows, dtype=np.int64).reshape(-1, len(kind._fields))
-
-
-def pack(kind: type[Row] | type[Made], rows: Sequence[Sequence[int]] | NDArray[np.int64]) -> pa.RecordBatch:
+def pack(kind: Event, rows: Sequence[Sequence[int]] | Table) -> pa.RecordBatch:
     """Rows as columns."""
-    table = _table(kind, rows)
-    return pa.record_batch([pa.array(column) for column in np.ascontiguousarray(table.T)], names=list(kind._fields))
+    whole = np.ascontiguousarray(table(kind, rows).T)
+    return pa.record_batch([pa.array(column) for column in whole], names=list(kind._fields))
 
 
 class RunWriter:
@@ -83,7 +80,7 @@ class RunWriter:
 
     def write(self, rows: Sequence[tuple[int, ...]]) -> None:
         """Appends a block of spans, or what is kept of it. Costs a copy into the page cache; waits for no disk."""
-        for kept in self._sampling.take(_table(Row, rows)):
+        for kept in self._sampling.take(table(Row, rows)):
             self._spans.write(pack(Row, kept))
         if self._sampling.full:
             self._thin()
@@ -97,21 +94,25 @@ class RunWriter:
         self._spans.close()
         made = self._collect(records(self.making))
         made.close()
+        started = _Stream(self.folder / STARTED, Started)
+        for each in starts(self.making):
+            started.write(pack(Started, each))
+        started.close()
         shutil.rmtree(self.making)
-        rows = {SPANS: self._spans.rows, MADE: made.rows}
+        rows = {stream.path.name: stream.rows for stream in (self._spans, made, started)}
         self.note(outcome=replace(outcome, rows=rows, worst_steps=self._sampling.worst))
 
     def _thin(self) -> None:
         """Drops every other block: what stays goes to a new file, which then takes the place of the old one, whole."""
         self._spans = self._rewritten(self._spans, Row, self._sampling.thin(_batches(self.folder / SPANS, Row)))
         if self._made is not None:
-            kept = (table[self._is_kept(table)] for table in _batches(self.folder / MADE, Made))
+            kept = (rows[self._is_kept(rows)] for rows in _batches(self.folder / MADE, Made))
             self._made = self._rewritten(self._made, Made, kept)
 
-    def _rewritten(self, old: _Stream, kind: type[Row] | type[Made], tables: Iterable[NDArray[np.int64]]) -> _Stream:
+    def _rewritten(self, old: _Stream, kind: Event, tables: Iterable[NDArray[np.int64]]) -> _Stream:
         new = _Stream(old.path.with_name(old.path.name + ".tmp"), kind)
-        for table in tables:
-            new.write(pack(kind, table))
+        for rows in tables:
+            new.write(pack(kind, rows))
         old.abandon()
         new.take_the_place_of(old.path)
         return new
@@ -119,8 +120,8 @@ class RunWriter:
     def _collect(self, tables: Iterable[NDArray[np.int64]]) -> _Stream:
         """Moves records of makers into the file of all: those that lie in kept time."""
         self._made = self._made or _Stream(self.folder / MADE, Made)
-        for table in tables:
-            kept = table[self._is_kept(table)] if self._sampling.thinned else table
+        for rows in tables:
+            kept = rows[self._is_kept(rows)] if self._sampling.thinned else rows
             if len(kept):
                 self._made.write(pack(Made, kept))
         return self._made
@@ -131,7 +132,8 @@ class RunWriter:
 
     def abandon(self) -> None:
         """Closes what is open, for a run that cannot be ended properly. Never raises: what was written stays readable."""
-        self._spans.abandon()
+        for stream in filter(None, (self._spans, self._made)):
+            stream.abandon()
 
     def _write_header(self) -> None:
         write_whole(self.folder / HEADER, to_text({"schema": SCHEMA, **asdict(self._header)}))  # type: ignore[arg-type]
@@ -140,7 +142,7 @@ class RunWriter:
 class _Stream:
     """An Arrow IPC stream on its way to a file."""
 
-    def __init__(self, path: Path, kind: type[Row] | type[Made]) -> None:
+    def __init__(self, path: Path, kind: Event) -> None:
         self.rows = 0
         self.path = path
         self._file = path.open("wb", buffering=0)
@@ -205,15 +207,15 @@ def read_run(folder: Path) -> Run:
     header = _read_header(folder)
     spans, spans_cut = _read_table(folder / SPANS, Row)
     made, made_cut = _read_table(folder / MADE, Made)
+    started, started_cut = _read_table(folder / STARTED, Started)
     if (folder / MAKING).is_dir():
-        loose = [made, *records(folder / MAKING)]
-        made = np.concatenate(loose)
-    counted = header.outcome is None or header.outcome.rows == {SPANS: len(spans), MADE: len(made)}
-    return Run(header, _columns(Row, spans), _columns(Made, made), truncated=spans_cut or made_cut or not counted)
-
-
-def _columns(kind: type[Row] | type[Made], table: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    return {name: table[:, i] for i, name in enumerate(kind._fields)}
+        made = np.concatenate([made, *records(folder / MAKING)])
+        started = np.concatenate([started, *starts(folder / MAKING)])
+    found = {SPANS: len(spans), MADE: len(made), STARTED: len(started)}
+    rows = found if header.outcome is None else header.outcome.rows
+    cut = spans_cut or made_cut or (started_cut and STARTED in rows)
+    counted = all(found.get(name) == n for name, n in rows.items())
+    return Run(header, columns(Row, spans), columns(Made, made), columns(Started, started), truncated=cut or not counted)
 
 
 def _read_header(folder: Path) -> Header:
@@ -320,20 +322,26 @@ def read_comparison(folder: Path) -> Comparison:
         raise UserError(f"{path} is damaged: the runs beside it can be read one by one") from None
 
 
-def _batches(path: Path, kind: type[Row] | type[Made]) -> Iterator[NDArray[np.int64]]:
+def _batches(path: Path, kind: Event) -> Iterator[Table]:
     """The record batches of a stream that is still being written, one at a time."""
     with suppress(pa.ArrowException), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
         for batch in stream:
-            yield np.column_stack([batch.column(name).to_numpy() for name in kind._fields])
+            yield _rows(batch, kind)
 
 
-def _read_table(path: Path, kind: type[Row] | type[Made]) -> tuple[NDArray[np.int64], bool]:
+def _rows(batch: pa.RecordBatch, kind: Event) -> Table:
+    """Shape (n, fields). Fields that an older version did not write yet are the last ones: -1."""
+    names = kind._fields[: len(batch.schema.names)]
+    return table(kind, np.column_stack([batch.column(name).to_numpy() for name in names]))
+
+
+def _read_table(path: Path, kind: Event) -> tuple[Table, bool]:
     """The whole record batches of a stream, and whether it was cut short."""
-    parts: list[NDArray[np.int64]] = [np.empty((0, len(kind._fields)), dtype=np.int64)]
+    parts: list[Table] = [np.empty((0, len(kind._fields)), dtype=np.int64)]
     try:
         with pa.ipc.open_stream(pa.BufferReader(path.read_bytes())) as stream:
             for batch in stream:
-                parts.append(np.column_stack([batch.column(name).to_numpy() for name in kind._fields]))
+                parts.append(_rows(batch, kind))
     except FileNotFoundError:
         return parts[0], True
     except (OSError, KeyError, pa.ArrowException):  # ends in the middle of a record, or of the schema

@@ -20,12 +20,12 @@ from .events import Kind, Row
 from .intervals import Intervals
 
 Rows = NDArray[np.int64]
-"""Shape (n, 6): the fields of `events.Row`."""
+"""The fields of `events.Row`."""
 
 MOST_BLOCKS = 256
 WORST_STEPS = 20
 
-_KIND, _EPOCH, _STEP, _START, _END, _SAMPLES = range(len(Row._fields))
+_KIND, _EPOCH, _STEP, _START, _END, _SAMPLES = range(6)
 _FOREVER = np.iinfo(np.int64).max
 _NONE: Rows = np.empty((0, len(Row._fields)), dtype=np.int64)
 
@@ -50,8 +50,8 @@ class _Gap:
     """As far as it is known: it reaches up to the next block that is kept."""
 
     def rows(self, end_ns: int) -> Rows:
-        gap = [Kind.GAP, self.epoch, self.step, self.start_ns, end_ns, self.n_samples]
-        own = [Kind.HARNESS, self.epoch, self.step, self.start_ns, self.start_ns + self.harness_ns, 0]
+        gap = Row(Kind.GAP, self.epoch, self.step, self.start_ns, end_ns, self.n_samples)
+        own = Row(Kind.HARNESS, self.epoch, self.step, self.start_ns, self.start_ns + self.harness_ns, 0)
         return np.array([gap, own][: 2 if self.harness_ns else 1], dtype=np.int64)
 
 
@@ -73,10 +73,11 @@ class _Pass:
             yield Block(number, np.concatenate((opening, self._carried, rows)))
             self.gap, self._carried, self.kept = None, _NONE, number
             return
-        host = rows[~_of_device(rows)]
+        aside = _aside(rows)
+        host = rows[~aside]
         if self.gap is None:
             self.gap = _Gap(_first_ns(rows), int(host[0, _STEP]), int(host[0, _EPOCH]))
-        device = rows[_of_device(rows)]
+        device = rows[aside]
         late = device[device[:, _START] < self.gap.start_ns]
         if len(late):
             yield Block(self.kept, late)
@@ -121,7 +122,7 @@ class Sampling:
 
     def take(self, rows: Rows) -> Iterator[Rows]:
         """What of the next block goes to the file: all of it or, in a long run, mostly nothing."""
-        if _of_device(rows).all():  # a device's last spans, after the last step
+        if _aside(rows).all():  # a device's last spans, after the last step
             self._numbers.append(self._pass.kept)
             yield rows
             return
@@ -147,7 +148,7 @@ class Sampling:
         self._time = {number: time for number, time in self._time.items() if number % self._stride == 0}
         numbers, self._numbers, before, self._pass = self._numbers, [], self._pass, _Pass()
         for number, rows in zip(numbers, batches, strict=False):
-            if _of_device(rows).all():
+            if _aside(rows).all():
                 kept = [Block(number, rows)] if number % self._stride == 0 else []
             else:
                 kept = list(self._pass.block(number, rows, keep=number % self._stride == 0))
@@ -165,20 +166,21 @@ class Sampling:
             (heapq.heappush if len(self._worst) < WORST_STEPS else heapq.heappushpop)(self._worst, entry)
 
 
-def _of_device(rows: Rows) -> NDArray[np.bool_]:
-    return np.isin(rows[:, _KIND], (Kind.BUSY, Kind.COPY))
+def _aside(rows: Rows) -> NDArray[np.bool_]:
+    """Rows that do not keep to the steps of the training thread: of the device, and of a thread that receives batches."""
+    return np.isin(rows[:, _KIND], (Kind.BUSY, Kind.COPY, Kind.RECEIVE))
 
 
 def _first_ns(rows: Rows) -> int:
     """When the host began a block: it is cut between two steps."""
-    return int(rows[~_of_device(rows), _START].min())
+    return int(rows[~_aside(rows), _START].min())
 
 
 def _without_gap(rows: Rows) -> tuple[Rows, _Gap | None]:
     """A block's own rows, and the gap that its first ones stand for."""
     if len(rows) == 0 or rows[0, _KIND] != Kind.GAP:
         return rows, None
-    _, epoch, step, start, _, n_samples = rows[0].tolist()
+    _, epoch, step, start, _, n_samples = rows[0, :6].tolist()
     own = len(rows) > 1 and rows[1, _KIND] == Kind.HARNESS and rows[1, _START] == start
     harness = int(rows[1, _END] - rows[1, _START]) if own else 0
     return rows[2 if own else 1 :], _Gap(start, step, epoch, n_samples, harness)

@@ -15,6 +15,8 @@ from .events import Kind
 from .intervals import Intervals, Times, complement, cut, intersect, subtract, total, union
 from .run import Run
 
+Columns = dict[str, NDArray[np.int64]]
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -36,6 +38,18 @@ class Steps:
         """The place of an epoch's first step; None if it has none. Epochs follow each other."""
         i = int(np.searchsorted(self.epoch, epoch))
         return i if i < len(self) and self.epoch[i] == epoch else None
+
+
+@dataclass(frozen=True)
+class Waits:
+    """One entry a next(), those that raised included, in order of their ends. Nanoseconds on the cut clock."""
+
+    asked: Times
+    got: Times
+    cpu: NDArray[np.int64]
+    """What the training thread computed in it; -1: not measured."""
+    runq: NDArray[np.int64]
+    """How long it was held up in it by the lack of a core."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +81,13 @@ class Timeline:
     copy: Intervals
     startup: Intervals | None
     """Part of `wait`: iter(), and of each first next() what passed before a first item was begun. None: not measured."""
-    made: dict[str, NDArray[np.int64]]
+    made: Columns
     """The run's `made` columns with their times on the cut clock."""
+    waits: Waits
+    sampler: Intervals
+    """The training thread draws indices."""
+    received: Columns
+    """The spans of kind RECEIVE, their times on the cut clock."""
     gap_ns: int = 0
     """How much more time the window had: that of steps which were not kept."""
     gaps: Times = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -117,23 +136,33 @@ def timeline(run: Run) -> Timeline | None:
         copy=copy,
         startup=_startup(epochs, steps, made) if len(made["begin_ns"]) else None,
         made=made,
+        waits=_waits(by_kind[Kind.WAIT], by_kind[Kind.END]),
+        sampler=union(_pairs(by_kind[Kind.SAMPLER])),
+        received=by_kind[Kind.RECEIVE],
         gap_ns=total(away) - total(harness),
         gaps=by_kind[Kind.GAP]["start_ns"],
         gap_samples=int(gaps["n_samples"].sum()),
     )
 
 
-def _pairs(spans: dict[str, NDArray[np.int64]]) -> Intervals:
+def _waits(wait: Columns, end: Columns) -> Waits:
+    names = ("start_ns", "end_ns", "cpu_ns", "runq_ns")
+    asked, got, cpu, runq = (np.concatenate((wait[name], end[name])) for name in names)
+    order = np.argsort(got, kind="stable")
+    return Waits(asked[order], got[order], cpu[order], runq[order])
+
+
+def _pairs(spans: Columns) -> Intervals:
     return np.column_stack((spans["start_ns"], spans["end_ns"]))
 
 
-def _shifted(table: object, times: tuple[str, ...], zero: int, away: Intervals) -> dict[str, NDArray[np.int64]]:
-    columns: dict[str, NDArray[np.int64]] = dict(table)  # type: ignore[call-overload]
+def _shifted(table: object, times: tuple[str, ...], zero: int, away: Intervals) -> Columns:
+    columns: Columns = dict(table)  # type: ignore[call-overload]
     origin = int(cut(zero, away))
     return columns | {name: cut(columns[name], away) - origin for name in times}
 
 
-def _steps(by_kind: dict[Kind, dict[str, NDArray[np.int64]]]) -> tuple[Steps, tuple[Epoch, ...]]:
+def _steps(by_kind: dict[Kind, Columns]) -> tuple[Steps, tuple[Epoch, ...]]:
     """Steps end where the next batch is asked for; the last one before a break is given the median length of the others."""
     wait, end, iters = by_kind[Kind.WAIT], by_kind[Kind.END], by_kind[Kind.ITER]
     asks = np.concatenate((wait["start_ns"], end["start_ns"]))
@@ -177,7 +206,7 @@ def _iterations(epochs: tuple[Epoch, ...], steps: Steps) -> Intervals:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _startup(epochs: tuple[Epoch, ...], steps: Steps, made: dict[str, NDArray[np.int64]]) -> Intervals:
+def _startup(epochs: tuple[Epoch, ...], steps: Steps, made: Columns) -> Intervals:
     begins = np.sort(made["begin_ns"])
     pairs = []
     for epoch in epochs:

@@ -7,22 +7,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+from .clocks import ThreadClock
 from .events import Kind, Row
 
 BatchT = TypeVar("BatchT")
 Span = tuple[str, int, int, int]
 
-ROWS_PER_FLUSH = 1000
-"""Rows are handed on by the thousand: packing them costs half a microsecond each, and a crash loses no more than these."""
+STEPS_PER_FLUSH = 1000
+"""Rows are handed on once in so many steps: packing one costs half a microsecond, and a crash loses no more than these."""
 
 _DEVICE_KINDS = {"busy": Kind.BUSY, "copy": Kind.COPY}
 
 
 class Watch:
-    """Records the spans of one loop. Two clock reads and one append a step; everything else happens once in a thousand.
+    """Records the spans of one loop. Two readings of the clocks and one append a step; the rest happens once in a thousand.
 
     write: takes rows, in the order in which they were recorded; what it raises ends the loop.
     drain: device spans that are finished, from the model (see `contracts.Model.drain`).
+    thread: what the training thread computes and waits for a core; None: not measured.
     """
 
     def __init__(
@@ -30,8 +32,10 @@ class Watch:
         write: Callable[[Sequence[tuple[int, ...]]], None],
         drain: Callable[[], Sequence[Span]] = lambda: (),
         clock: Callable[[], int] = time.perf_counter_ns,
+        thread: ThreadClock | None = None,
     ) -> None:
         self._write, self._drain, self.clock = write, drain, clock
+        self._thread = _nothing if thread is None else thread.read
         self._rows: list[tuple[int, ...]] = []
         self._epoch = -1
         self.steps = 0
@@ -43,36 +47,42 @@ class Watch:
 
     def batches(self, epoch: Iterable[BatchT], size: Callable[[BatchT], int]) -> Iterator[BatchT]:
         """The same batches in the same order, recorded. size: a batch's number of samples."""
-        clock, flush_at = self.clock, ROWS_PER_FLUSH
+        clock, thread = self.clock, self._thread
         self._epoch = number = self._epoch + 1
         started = clock()
         self.first_iter_ns = started if self.first_iter_ns is None else self.first_iter_ns
         iterator = iter(epoch)
-        self._rows.append((Kind.ITER, number, self.steps, started, clock(), 0))
+        self._rows.append((Kind.ITER, number, self.steps, started, clock(), 0, -1, -1))
         while True:
+            cpu, runq = thread()
             asked = clock()
             try:
                 batch = next(iterator)
             except BaseException as error:
-                self._rows.append((Kind.END, number, self.steps, asked, clock(), 0))
+                self._rows.append((Kind.END, number, self.steps, asked, clock(), 0, *_since(cpu, runq, thread())))
                 if isinstance(error, StopIteration):
                     return
                 raise
             got = clock()
+            spent = _since(cpu, runq, thread())
             n_samples = size(batch)
-            self._rows.append((Kind.WAIT, number, self.steps, asked, got, n_samples))
+            self._rows.append((Kind.WAIT, number, self.steps, asked, got, n_samples, *spent))
             self.steps += 1
             self.samples += n_samples
             self.wait_ns += got - asked
             yield batch
-            if len(self._rows) >= flush_at:
+            if self.steps % STEPS_PER_FLUSH == 0:
                 self.flush()
+
+    def note(self, kind: Kind, step: int, start_ns: int, end_ns: int) -> None:
+        """One more span of this epoch. From any thread."""
+        self._rows.append((kind, self._epoch, step, start_ns, end_ns, 0, -1, -1))
 
     def sync(self, wait_for_device: Callable[[], None]) -> None:
         """Calls it and records that the host stood still for the device."""
         started = self.clock()
         wait_for_device()
-        self._rows.append((Kind.SYNC, self._epoch, self.steps - 1, started, self.clock(), 0))
+        self.note(Kind.SYNC, self.steps - 1, started, self.clock())
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -82,7 +92,7 @@ class Watch:
             yield
         finally:
             ended = self.clock()
-            self._rows.append((Kind.HARNESS, max(0, self._epoch), self.steps, started, ended, 0))
+            self._rows.append((Kind.HARNESS, max(0, self._epoch), self.steps, started, ended, 0, -1, -1))
             self.harness_ns += 0 if self.first_iter_ns is None else ended - started
 
     @property
@@ -98,9 +108,18 @@ class Watch:
     def flush(self) -> None:
         """Hands on what has been recorded, and what the device has finished."""
         rows, self._rows = self._rows, []
-        rows += [(_DEVICE_KINDS[what], self._epoch, step, start, end, 0) for what, step, start, end in self._drain()]
+        rows += [(_DEVICE_KINDS[what], self._epoch, step, start, end, 0, -1, -1) for what, step, start, end in self._drain()]
         if rows:
             self._write(rows)
+
+
+def _nothing() -> tuple[int, int]:
+    return -1, -1
+
+
+def _since(cpu: int, runq: int, now: tuple[int, int]) -> tuple[int, int]:
+    """CPU time and run-queue delay since a reading; -1: not measured."""
+    return -1 if cpu < 0 else now[0] - cpu, -1 if runq < 0 else now[1] - runq
 
 
 def us_per_step(steps: int = 2000, repeats: int = 5) -> float:
@@ -113,7 +132,7 @@ def us_per_step(steps: int = 2000, repeats: int = 5) -> float:
     batch = range(1)
 
     def once(wrap: bool) -> int:
-        watch = Watch(lambda rows: pack(Row, rows) and None)
+        watch = Watch(lambda rows: pack(Row, rows) and None, thread=ThreadClock())
         loop: Iterable[range] = watch.batches([batch] * steps, len) if wrap else iter([batch] * steps)
         started = time.perf_counter_ns()
         for _ in loop:

@@ -77,6 +77,7 @@ ABOVE = {
         "calibrate",
         "child",
         "cli",
+        "clocks",
         "commands",
         "conclude",
         "crosscheck",

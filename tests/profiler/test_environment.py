@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 import time
@@ -134,7 +133,6 @@ def test_without_proc_nothing_is_known(tmp_path):
     assert quota_cores(nowhere) is None
     assert memory_limit_bytes(nowhere) is None
     assert environment.read_cpu(time.perf_counter_ns, nowhere) is None
-    assert environment.process_start_ns(proc=nowhere) is None
     about = environment.describe(proc=nowhere, shm=nowhere, cwd=tmp_path)
     assert (about["schedstat_available"], about["shm_total_bytes"], about["git"]) == (False, None, None)
 
@@ -213,24 +211,6 @@ def test_own_time_includes_children_that_live_and_that_ended():
         child.communicate(b"\n")
     assert ended.own_s - before.own_s >= 0.28
     assert living.own_s - ended.own_s >= 0.28
-
-
-@needs_stat
-def test_process_start_is_before_now_and_after_the_parents():
-    asked_ns = time.perf_counter_ns()
-    code = "from profiler.environment import process_start_ns; print(process_start_ns())"
-    started_ns = int(subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True).stdout)
-    assert asked_ns - 20_000_000 <= started_ns <= time.perf_counter_ns()
-
-
-@needs_stat
-def test_process_start_survives_a_name_with_parentheses(machine):
-    ticks = os.sysconf("SC_CLK_TCK")
-    now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    fields = ["S", *["1"] * 18, str((now_ns // 10**9 - 1) * ticks), "0"]
-    machine.write("proc/self/stat", f"12 (a) b (c) {' '.join(fields)}")
-    age_ns = 10**15 - environment.process_start_ns(lambda: 10**15, machine.proc)
-    assert 1.0e9 <= age_ns <= 3.0e9
 
 
 def git(cwd, *arguments):

@@ -13,7 +13,7 @@ from profiler.run import Outcome
 from profiler.steady import MIN_STEADY_STEPS
 from tests.fakes import MS, FakeLoop, header, run_of
 
-ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY, GAP = Kind
+ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY, GAP, SAMPLER, RECEIVE = Kind
 
 
 def added(shares) -> float:
@@ -86,7 +86,7 @@ def test_waiting_splits_into_what_the_makers_did():
     assert result.input_wait_by_stage["fetch"] == pytest.approx(0.3 * wait)
     assert result.input_wait_by_stage["decode"] == pytest.approx(0.7 * wait)
     assert result.input_wait_by_stage["handoff"] == 0.0
-    assert result.input_wait_by_stage["sampler"] is None
+    assert result.input_wait_by_stage["sampler"] == 0.0
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])
@@ -101,7 +101,7 @@ def test_two_makers_share_out_the_wait(n_workers):
     split = {"fetch": 1.0} if n_workers == 1 else {"fetch": 0.5, "decode": 0.25, "collate": 0.1875, "core_shortage": 0.0625}
     found = {stage: share for stage, share in result.input_wait_by_stage.items() if share}
     assert found == pytest.approx(split)
-    assert result.input_wait_by_stage["handoff"] is None
+    assert result.input_wait_by_stage["handoff"] == 0.0
 
 
 def test_without_the_kernels_books_core_shortage_is_not_measured():

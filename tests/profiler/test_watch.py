@@ -3,7 +3,7 @@ import contextlib
 import pytest
 
 from profiler import watch as watch_module
-from profiler.events import Kind
+from profiler.events import Kind, Row
 from profiler.watch import Watch
 from tests.fakes import MS, FakeClock
 
@@ -39,10 +39,10 @@ def test_iter_next_and_the_raising_next_are_stamped():
     clock = FakeClock()
     rows = recorded(Loads(clock, ["ab", "c"]), clock, body=lambda batch: clock.advance(3 * MS))
     assert rows == [
-        (Kind.ITER, 0, 0, 0, 7 * MS, 0),
-        (Kind.WAIT, 0, 0, 7 * MS, 9 * MS, 2),
-        (Kind.WAIT, 0, 1, 12 * MS, 14 * MS, 1),
-        (Kind.END, 0, 2, 17 * MS, 18 * MS, 0),
+        Row(Kind.ITER, 0, 0, 0, 7 * MS, 0),
+        Row(Kind.WAIT, 0, 0, 7 * MS, 9 * MS, 2),
+        Row(Kind.WAIT, 0, 1, 12 * MS, 14 * MS, 1),
+        Row(Kind.END, 0, 2, 17 * MS, 18 * MS, 0),
     ]
 
 
@@ -59,7 +59,7 @@ def test_a_loaders_error_passes_through_and_its_wait_is_kept():
     with pytest.raises(ZeroDivisionError):
         list(watch.batches(Loads(clock, ["a"], error=ZeroDivisionError), len))
     watch.flush()
-    assert rows[-1] == (Kind.END, 0, 1, 9 * MS, 10 * MS, 0)
+    assert rows[-1] == Row(Kind.END, 0, 1, 9 * MS, 10 * MS, 0)
 
 
 def test_a_break_leaves_no_end():
@@ -77,7 +77,7 @@ def test_rows_are_handed_on_by_the_thousand_with_what_the_device_finished():
     for _ in watch.batches(["a"] * 1000, len):
         pass
     assert len(written) == 1
-    assert written[0][-2:] == [(Kind.BUSY, 0, 5, 1, 2, 0), (Kind.COPY, 0, 6, 3, 4, 0)]
+    assert written[0][-2:] == [Row(Kind.BUSY, 0, 5, 1, 2, 0), Row(Kind.COPY, 0, 6, 3, 4, 0)]
     watch.flush()
     assert sum(row[0] == Kind.WAIT for rows in written for row in rows) == 1000
 
@@ -100,7 +100,39 @@ def test_own_work_is_recorded_even_if_it_fails():
         clock.advance(5 * MS)
         raise ZeroDivisionError
     watch.flush()
-    assert rows == [(Kind.HARNESS, 0, 0, 0, 5 * MS, 0)]
+    assert rows == [Row(Kind.HARNESS, 0, 0, 0, 5 * MS, 0)]
+
+
+class FakeThread:
+    """Each wait computes 1 ms and stands 2 ms in the queue, and so does each step."""
+
+    def __init__(self):
+        self.readings = 0
+
+    def read(self):
+        self.readings += 1
+        return self.readings * MS, 2 * self.readings * MS
+
+
+def test_what_the_training_thread_did_in_a_wait_is_kept():
+    rows = recorded(["a", "b"], FakeClock(), thread=FakeThread())
+    spent = {Kind.ITER: (-1, -1), Kind.WAIT: (1 * MS, 2 * MS), Kind.END: (1 * MS, 2 * MS)}
+    assert [tuple(row[6:]) for row in rows] == [spent[row[0]] for row in rows]
+
+
+def test_a_kernel_without_its_books_leaves_the_queue_unknown():
+    thread = FakeThread()
+    thread.read = lambda: (0, -1)
+    assert recorded(["a"], FakeClock(), thread=thread)[1][6:] == (0, -1)
+
+
+def test_more_can_be_noted_of_the_epoch_at_hand():
+    rows = []
+    watch = Watch(rows.extend)
+    for _ in watch.batches(["a"], len):
+        watch.note(Kind.RECEIVE, 7, 1, 2)
+    watch.flush()
+    assert Row(Kind.RECEIVE, 0, 7, 1, 2, 0) in rows
 
 
 def test_the_direct_cost_of_a_step_can_be_measured_anywhere():

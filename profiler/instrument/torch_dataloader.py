@@ -1,0 +1,245 @@
+"""torch's DataLoader: where its workers are, stage by stage, and what is on its way between them and the consumer.
+
+Nothing of the user's is touched: not the dataset, the sampler, collate_fn, a batch or a random state. In a worker all hooks are
+on objects that live in torch's own loop there, and no frame of ours stands between torch and the user's code:
+
+    index_queue.get     returned an index batch: the first item is about to be read
+    fetcher.collate_fn  is looked up: the items are made
+    data_queue.put      is called: the batch is made
+
+`worker_init_fn` is the way in: it is pickled to spawned workers, and called inside torch's loop. In the consumer the iterator's
+own sampler and the queue of results are timed. What a version of torch names otherwise stays unhooked, and is not measured.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+from ..clocks import process_start_ns
+from ..events import Kind
+from ..probe import Maker, Probe
+from ..watch import Watch
+
+
+class Watched:
+    """A DataLoader, hooked when it is iterated. What iter() returns is torch's own iterator."""
+
+    def __init__(self, loader: Any, probe: Probe, stamps: Watch) -> None:
+        self._loader, self._probe, self._stamps = loader, probe, stamps
+
+    def __iter__(self) -> Iterator[Any]:
+        with _entering_workers(self._loader, self._probe):
+            iterator: Iterator[Any] = iter(self._loader)
+        if not isinstance(getattr(iterator, "_index_sampler", None), _Sampler):  # persistent workers: the same one again
+            _hook_consumer(iterator, self._probe, self._stamps)
+        return iterator
+
+
+@contextmanager
+def _entering_workers(loader: Any, probe: Probe) -> Iterator[None]:
+    """Workers that start meanwhile call us first. The loader's own attribute is as it was afterwards."""
+    if not loader.num_workers:
+        yield
+        return
+    own = loader.worker_init_fn
+    loader.worker_init_fn = _InWorker(probe, own)
+    try:
+        yield
+    finally:
+        loader.worker_init_fn = own
+
+
+# In the consumer
+
+
+def _hook_consumer(iterator: Any, probe: Probe, stamps: Watch) -> None:
+    """On the iterator's own attributes. None of the hooks refers to the iterator: it must end with its last user."""
+    with suppress(AttributeError):
+        iterator._index_sampler = _Sampler(iterator._index_sampler, stamps)
+        iterator._sampler_iter = _Drawing(iterator._sampler_iter, stamps)
+    with suppress(AttributeError):
+        fetcher = iterator._dataset_fetcher  # without workers
+        fetcher.__class__ = _fetching(type(fetcher), probe)
+    with suppress(AttributeError):
+        queue = iterator._worker_result_queue
+        arrival = _Arrival(queue._recv_bytes)
+        queue._recv_bytes = arrival
+        queue.get = _Received(queue, arrival, stamps)
+
+
+class _Sampler:
+    """The index sampler, timed in every epoch."""
+
+    def __init__(self, sampler: Any, stamps: Watch) -> None:
+        self._sampler, self._stamps = sampler, stamps
+
+    def __iter__(self) -> Iterator[Any]:
+        return _Drawing(iter(self._sampler), self._stamps)
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sampler, name)
+
+
+class _Drawing:
+    """One epoch's indices. Records what takes long enough to matter: an ordinary sampler needs a few microseconds."""
+
+    LEAST_NS = 20_000
+
+    def __init__(self, indices: Iterator[Any], stamps: Watch) -> None:
+        self._indices, self._stamps = indices, stamps
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        started = time.perf_counter_ns()
+        drawn = next(self._indices)
+        ended = time.perf_counter_ns()
+        if ended - started >= self.LEAST_NS:
+            self._stamps.note(Kind.SAMPLER, self._stamps.steps, started, ended)
+        return drawn
+
+
+class _Arrival:
+    """Reads a message off the pipe, and keeps when that began."""
+
+    started_ns = 0
+
+    def __init__(self, read: Callable[..., bytes]) -> None:
+        self._read = read
+
+    def __call__(self, *arguments: Any) -> bytes:
+        self.started_ns = time.perf_counter_ns()
+        return self._read(*arguments)
+
+
+class _Received:
+    """In place of the result queue's `get`, in whatever thread calls it."""
+
+    def __init__(self, queue: Any, arrival: _Arrival, stamps: Watch) -> None:
+        self._queue, self._arrival, self._stamps = weakref.ref(queue), arrival, stamps
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        queue: Any = self._queue()
+        message = type(queue).get(queue, *arguments, **named)
+        if isinstance(message, tuple) and isinstance(message[0], int):
+            self._stamps.note(Kind.RECEIVE, message[0], self._arrival.started_ns, time.perf_counter_ns())
+        return message
+
+
+def _fetching(kind: type, probe: Probe) -> type:
+    """Without workers: a fetcher that records, of this kind."""
+    marked: Any = _marked(kind, probe.here)
+
+    class Fetching(marked):
+        def fetch(self, index: Any) -> Any:
+            maker = probe.here()
+            maker.begin()
+            maker.n_items = _length(index)
+            batch = super().fetch(index)
+            maker.end()
+            return batch
+
+    return Fetching
+
+
+def _marked(kind: type, here: Callable[[], Maker]) -> type:
+    """A fetcher that says when its items are made: that is when it looks up `collate_fn`, to call it."""
+
+    class Marked(kind):
+        @property
+        def collate_fn(self) -> Any:
+            maker = here()
+            maker.items(maker.n_items)
+            return self.__dict__["collate_fn"]
+
+    return Marked
+
+
+def _length(index: Any) -> int:
+    """How many samples are asked for. Without automatic batching one index is one whole batch, of unknown length."""
+    return len(index) if isinstance(index, list | tuple) else 1
+
+
+# In a worker
+
+
+class _InWorker:
+    """The user's `worker_init_fn`, and then the hooks. Picklable where the user's own is."""
+
+    _unpickled_ns = -1
+
+    def __init__(self, probe: Probe, own: Callable[[int], None] | None) -> None:
+        self._probe, self._own = probe, own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._unpickled_ns = time.perf_counter_ns()
+
+    def __call__(self, worker_id: int) -> None:
+        called = time.perf_counter_ns()
+        if self._own is not None:
+            self._own(worker_id)
+        with suppress(Exception):  # a worker works without us: then there are no records of it, which is counted
+            _hook_worker(self._probe.here(), sys._getframe(1))
+            born = process_start_ns()
+            self._probe.started(worker_id, -1 if born is None else born, self._unpickled_ns, called, time.perf_counter_ns())
+
+
+def _hook_worker(maker: Maker, frame: FrameType | None) -> None:
+    """frame: of whoever called `worker_init_fn`; torch's loop is it, or above it."""
+    while frame is not None and frame.f_code.co_name != "_worker_loop":
+        frame = frame.f_back
+    if frame is None:
+        return
+    loop = frame.f_locals
+    maker.alone = True
+    index_queue, data_queue = loop["index_queue"], loop["data_queue"]
+    index_queue.get, data_queue.put = _Get(index_queue.get, maker), _Put(data_queue.put, maker)
+
+
+class _Get:
+    """In place of the index queue's `get` in a worker."""
+
+    def __init__(self, get: Callable[..., Any], maker: Maker) -> None:
+        self._get, self._maker = get, maker
+        self._fetcher_is_new = True
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if self._fetcher_is_new:  # torch makes one after `worker_init_fn`, and one for each further epoch
+            self._mark(sys._getframe(1).f_locals.get("fetcher"))
+        task = self._get(*arguments, **named)
+        if isinstance(task, tuple):
+            self._maker.begin()
+            self._maker.batch, self._maker.n_items = task[0], _length(task[1])
+        else:
+            self._fetcher_is_new = True
+        return task
+
+    def _mark(self, fetcher: Any) -> None:
+        self._fetcher_is_new = False
+        if fetcher is not None:
+            maker = self._maker
+            with suppress(TypeError):
+                fetcher.__class__ = _marked(type(fetcher), lambda: maker)
+
+
+class _Put:
+    """In place of the result queue's `put` in a worker. An error or an end of data that is sent in place of a batch is none."""
+
+    def __init__(self, put: Callable[..., None], maker: Maker) -> None:
+        self._put, self._maker = put, maker
+
+    def __call__(self, message: Any, *arguments: Any, **named: Any) -> None:
+        if self._maker.has_items and type(message[1]).__name__ != "ExceptionWrapper":
+            self._maker.end()
+        self._put(message, *arguments, **named)
