@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .events import Reading
 from .result import Diagnosis, Finding, Result
 from .run import Run
 
@@ -131,6 +132,14 @@ class Rule(Protocol):
     """profiler/rules/<name>.py: `judge` recognises one kind of finding. Abstains (None) when an input was not measured."""
 
     def judge(self, result: Result) -> Finding | None: ...
+
+
+class Sampler(Protocol):
+    """profiler/samplers/<name>.py: `build(pid)` makes one that reads what the system counts of a process and its children."""
+
+    def read(self) -> Iterable[Reading]:
+        """What can be told now; what cannot has no row. Called on a background thread, which counts what it raises. Takes no
+        lock and prints nothing: the training thread may fork meanwhile."""
 
 
 class Report(Protocol):

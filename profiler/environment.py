@@ -48,9 +48,9 @@ def describe(proc: Path = PROC, shm: Path = SHM, cwd: Path | None = None) -> dic
 # Cores and limits
 
 
-def affinity_cores() -> frozenset[int] | None:
-    """The numbers of the cores that this process may run on."""
-    return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+def affinity_cores(pid: int = 0) -> frozenset[int] | None:
+    """The numbers of the cores that a process may run on; 0: this one. Raises OSError once it has ended."""
+    return frozenset(os.sched_getaffinity(pid)) if hasattr(os, "sched_getaffinity") else None
 
 
 def usable_cores(affinity: int | None, quota: float | None) -> float | None:
@@ -61,18 +61,18 @@ def usable_cores(affinity: int | None, quota: float | None) -> float | None:
 
 def quota_cores(proc: Path = PROC) -> float | None:
     """The tightest CPU quota of the process's cgroups; None: no quota. A quota shows in a run as run-queue delay."""
-    v2 = (_quota(_read(level / "cpu.max")) for level in _cgroup_levels(proc, "cgroup2"))
+    v2 = (_quota(_read(level / "cpu.max")) for level in cgroup_levels(proc, "cgroup2"))
     v1 = (
         _quota(f"{_read(level / 'cpu.cfs_quota_us')} {_read(level / 'cpu.cfs_period_us')}")
-        for level in _cgroup_levels(proc, "cpu")
+        for level in cgroup_levels(proc, "cpu")
     )
     return min((cores for cores in (*v2, *v1) if cores is not None), default=None)
 
 
 def memory_limit_bytes(proc: Path = PROC) -> int | None:
     """The tightest memory limit of the process's cgroups; None: no limit. The page cache counts towards it."""
-    v2 = (_limit(_read(level / "memory.max")) for level in _cgroup_levels(proc, "cgroup2"))
-    v1 = (_limit(_read(level / "memory.limit_in_bytes")) for level in _cgroup_levels(proc, "memory"))
+    v2 = (_limit(_read(level / "memory.max")) for level in cgroup_levels(proc, "cgroup2"))
+    v1 = (_limit(_read(level / "memory.limit_in_bytes")) for level in cgroup_levels(proc, "memory"))
     return min((limit for limit in (*v2, *v1) if limit is not None), default=None)
 
 
@@ -90,9 +90,9 @@ def _limit(text: str | None) -> int | None:
     return limit if limit < NO_LIMIT_BYTES else None
 
 
-def _cgroup_levels(proc: Path, controller: str) -> Iterator[Path]:
+def cgroup_levels(proc: Path, controller: str, pid: int | None = None) -> Iterator[Path]:
     """The process's cgroup directory of a controller (`cgroup2` is v2's only hierarchy), then its parents up to the mount."""
-    own = _cgroup_paths(proc)
+    own = _cgroup_paths(proc, "self" if pid is None else str(pid))
     for line in (_read(proc / "self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
         _, _, _, root, mount_point, *_ = [*before.split(), *[""] * 5]
@@ -102,10 +102,10 @@ def _cgroup_levels(proc: Path, controller: str) -> Iterator[Path]:
             yield from _up_to(Path(mount_point), _below(own[controller], root))
 
 
-def _cgroup_paths(proc: Path) -> dict[str, PurePosixPath]:
+def _cgroup_paths(proc: Path, process: str) -> dict[str, PurePosixPath]:
     """Of each controller: the process's cgroup, as a path in that hierarchy. Lines read `4:cpu,cpuacct:/docker/ab12`."""
     paths = {}
-    for line in (_read(proc / "self/cgroup") or "").splitlines():
+    for line in (_read(proc / process / "cgroup") or "").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         paths.update(dict.fromkeys(controllers.split(",") if controllers else ["cgroup2"], PurePosixPath(path)))
     return paths

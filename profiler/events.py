@@ -110,3 +110,83 @@ PARTS = ("wait", "step", "outside_loop")
 
 STEP_PARTS = ("copy", "sync", "forward", "backward", "optimizer", "own_code", "core_shortage")
 """What the host does in a step."""
+
+
+class Counter(IntEnum):
+    """What a background reading tells. The numbers are stored in run files: they are never reused.
+
+    `_NS`, `_US`, `_BYTES`, `_PERCENT` are units; the others are counts. What is marked (since ...) only ever grows, and the
+    difference of two readings is what counts; the others are levels, as they are at that instant.
+    """
+
+    TREE_CPU_NS = 1
+    """CPU time of the process and its children, living and ended (since they started). In ticks of 10 ms."""
+    BUSY_CPU_NS = 2
+    """Busy time of the cores that the process may run on, whoever used them (since boot). In ticks of 10 ms a core."""
+    THROTTLED_NS = 3
+    """Time that run queues of the cgroups stood still because a CPU quota was used up (since the cgroups were made). The
+    kernel counts each core's run queue: 4 cores that are stopped for 1 s are 4 s. Levels that have a quota are added up."""
+    THROTTLED_PERIODS = 4
+    """Quota periods in which that happened: the kernel's nr_throttled (since the cgroups were made)."""
+    QUOTA_PERIODS = 5
+    """Quota periods in which the cgroups had anything to run: the kernel's nr_periods (since the cgroups were made)."""
+    CPU_PRESSURE_US = 6
+    """PSI `some`: time in which at least one runnable thread waited for a core (since boot, or since the cgroup was made)."""
+    AFFINITY_CORES = 7
+    """Cores that a process may run on."""
+    THREADS = 8
+    """Native threads of a process: those of C++ pools as well as Python's."""
+    RSS_BYTES = 9
+    """Resident memory of a process, pages that it shares with others counted in full."""
+    USS_BYTES = 10
+    """Resident memory that is the process's alone: what would be free if it ended."""
+    PSS_BYTES = 11
+    """Resident memory of a process, each shared page divided by the number of processes that share it: sums count it once."""
+    DESCRIPTORS = 12
+    """Open file descriptors of a process."""
+    MAJOR_FAULTS = 13
+    """Page faults of a process for which the kernel had to read from a device (since it started)."""
+    SHM_BYTES = 14
+    """Used of /dev/shm, where worker processes hand tensors over; whoever used it."""
+    MEMORY_PRESSURE_US = 15
+    """PSI `some`: time in which at least one thread waited for memory to be reclaimed or swapped in (since, as above)."""
+    READ_BYTES = 16
+    """Bytes that a process, and children of it that have ended, had fetched from a device (since it started)."""
+    RCHAR_BYTES = 17
+    """Bytes that their read() calls returned, from the page cache, pipes and sockets too (since it started)."""
+    SYSCR = 18
+    """Their read() calls (since it started)."""
+    IO_PRESSURE_US = 19
+    """PSI `some`: time in which at least one thread waited for a device's I/O (since, as above)."""
+    DEVICE_READS = 20
+    """Reads that the block device beneath the samples has completed, whoever asked (since boot)."""
+    DEVICE_READ_BYTES = 21
+    """Bytes of those reads: sectors of 512 bytes (since boot)."""
+    DEVICE_READ_NS = 22
+    """Time that those reads took, queueing in the kernel included, added up (since boot). In ms."""
+    DEVICE_IN_FLIGHT = 23
+    """Requests that the device has been given and has not completed."""
+    GPU_UTILIZATION_PERCENT = 24
+    """Share of the driver's last sampling interval, 1/6 s to 1 s, in which a kernel ran on the GPU, whosever it was."""
+    GPU_MEMORY_BYTES = 25
+    """Used memory of the GPU, whoever uses it."""
+
+
+class Reading(NamedTuple):
+    """What a sampler tells at one instant: one counter of one process."""
+
+    counter: int
+    pid: int
+    """0: the whole machine. Of a GPU counter the GPU's number; of TREE_CPU_NS and what is of a cgroup the root of the tree."""
+    value: int
+
+
+class Count(NamedTuple):
+    """One recorded reading. What was not measured has no row."""
+
+    at_ns: int
+    """When it was read, on the clock of the events. All rows of one reading of a sampler have the same."""
+    counter: int
+    pid: int
+    """As in `Reading`."""
+    value: int

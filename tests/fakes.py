@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,38 @@ class FakeClock:
 
     def wait_until(self, deadline_ns: int) -> None:
         self.now_ns = max(self.now_ns, deadline_ns)
+
+
+class Machine:
+    """A /proc and cgroup mounts made of plain files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.proc = root, root / "proc"
+        self.write("proc/self/cgroup", "")
+        self.write("proc/self/mountinfo", "")
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+
+    def own(self, *lines: str) -> None:
+        self.write("proc/self/cgroup", "\n".join(lines))
+
+    def mounts(self, *mounts: tuple[str, str, str, str]) -> None:
+        lines = (
+            f"{30 + i} 1 0:{i} {root} {self.root / where} rw,relatime shared:9 - {fs_type} cgroup rw,{options}"
+            for i, (where, root, fs_type, options) in enumerate(mounts)
+        )
+        self.write("proc/self/mountinfo", "\n".join(lines))
+
+    def process(self, pid: int, children: Sequence[int] = (), state: str = "S", **stat: int) -> None:
+        """A process with one thread. stat: fields of /proc/<pid>/stat by the names of proc(5), 0 if not given."""
+        names = ["majflt", "cmajflt", "utime", "stime", "cutime", "cstime", "priority", "nice", "num_threads"]
+        names += ["itrealvalue", "starttime", "vsize", "rss"]
+        fields = [state, *["1"] * 8, *(str(stat.get(name, 0)) for name in names)]
+        self.write(f"proc/{pid}/stat", f"{pid} (a) b (c) {' '.join(fields)} 18446744073709551615 1")
+        self.write(f"proc/{pid}/task/{pid}/children", " ".join(map(str, children)))
 
 
 class FakeBatch:

@@ -50,6 +50,7 @@ COMPUTING = [
         "events",
         "units",
         "tune",
+        "counters",
     ),
     *("comparison", "rules/*", "whatif", "whatif/*"),
 ]
@@ -87,8 +88,8 @@ ABOVE = {
         "instrument",
     ),
     "interrupts",
-    *("live", "places", "probe", "ranks", "registry", "replay", "runfile", "samplers", "scenario", "settings", "sweep"),
-    "watch",
+    *("live", "places", "probe", "ranks", "registry", "replay", "runfile", "sampler", "samplers", "scenario", "settings"),
+    *("sweep", "watch"),
 }
 
 

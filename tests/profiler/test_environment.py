@@ -8,32 +8,9 @@ import pytest
 
 from profiler import environment
 from profiler.environment import CpuReading, busy_core_s, foreign_cpu_share, memory_limit_bytes, quota_cores, usable_cores
+from tests.fakes import Machine
 
 ROOT = Path(__file__).parents[2]
-
-
-class Machine:
-    """A /proc and cgroup mounts made of plain files."""
-
-    def __init__(self, root: Path):
-        self.root, self.proc = root, root / "proc"
-        self.write("proc/self/cgroup", "")
-        self.write("proc/self/mountinfo", "")
-
-    def write(self, name: str, text: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-
-    def own(self, *lines: str) -> None:
-        self.write("proc/self/cgroup", "\n".join(lines))
-
-    def mounts(self, *mounts: tuple[str, str, str, str]) -> None:
-        lines = (
-            f"{30 + i} 1 0:{i} {root} {self.root / where} rw,relatime shared:9 - {fs_type} cgroup rw,{options}"
-            for i, (where, root, fs_type, options) in enumerate(mounts)
-        )
-        self.write("proc/self/mountinfo", "\n".join(lines))
 
 
 @pytest.fixture
