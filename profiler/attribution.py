@@ -45,7 +45,7 @@ def stages(waited: Intervals, line: Timeline, n_workers: int) -> Stages:
 STAMPS = 3
 """In each record of a batch."""
 LOCKED_NS = 500_000
-"""A stamp that finds the interpreter lock free takes some microseconds; else up to the switch interval, 5 ms, a waiting thread."""
+"""A stamp that finds the interpreter lock free takes microseconds; else up to the switch interval of 5 ms, a waiting thread."""
 
 
 class Taking(NamedTuple):
