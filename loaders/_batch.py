@@ -31,6 +31,7 @@ class Probe(Protocol):
     """Called where a batch is made, so that its cost can be recorded there."""
 
     def begin(self) -> None: ...
+    def item(self, index: int) -> None: ...
     def items(self, n_items: int, n_skipped: int, bytes_asked: int) -> None: ...
     def end(self) -> None: ...
 
@@ -58,6 +59,7 @@ def make_samples(source: Source, indices: Sequence[int], probe: Probe, on_error:
     samples: list[Sample] = []
     bytes_asked = 0
     for index in indices:
+        probe.item(index)
         try:
             encoded = source.read(index)
             bytes_asked += len(encoded)

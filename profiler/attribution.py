@@ -116,6 +116,16 @@ def pieces(made: Columns) -> Sequence[Piece]:
     )
 
 
+def work_ns(made: Columns) -> Stages:
+    """Nanoseconds of all makers by stage, whether the consumer waited meanwhile or not; None: not measured."""
+    ns = dict.fromkeys(("fetch", "decode", "core_shortage", "collate"), 0.0)
+    for piece in pieces(made):
+        for stage, share in piece.shares.items():
+            ns[stage] += float((share * (piece.end - piece.start)).sum())
+    known = bool((made["items_runq_ns"] >= 0).all())
+    return {**ns, "core_shortage": ns["core_shortage"] if known else None}
+
+
 def computing_beside(made: Columns, blocked: Times) -> Times:
     """Blocked nanoseconds, a batch, in which its samples were computed all the same or could not be, for the interpreter was at
     others: by threads of a library, in a worker process; or, where several threads of one process make batches, waiting for the

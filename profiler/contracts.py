@@ -83,6 +83,9 @@ class Probe(Protocol):
     def begin(self) -> None:
         """The first item is about to be read."""
 
+    def item(self, index: int) -> None:
+        """This sample comes next. May be left out; then no sample is known by its number."""
+
     def items(self, n_items: int, n_skipped: int, bytes_asked: int) -> None:
         """All items are read and decoded; collating begins."""
 

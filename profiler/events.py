@@ -84,6 +84,23 @@ class Made(NamedTuple):
     get it back. A sample of what the maker meets."""
 
 
+class Item(NamedTuple):
+    """How one sample was made. Recorded only where samples take long enough, and then of some batches: see `probe.Items`."""
+
+    pid: int
+    thread_id: int
+    batch: int
+    """As in Made."""
+    sample: int
+    """Its index; -1: the loader gives no number."""
+    start_ns: int
+    end_ns: int
+    cpu_ns: int
+    runq_ns: int
+    in_row: int
+    """1: one of a whole batch that was recorded; 0: kept alone, for it is among the slowest of its maker so far."""
+
+
 class Started(NamedTuple):
     """How a worker process came to be. -1 means not measured."""
 

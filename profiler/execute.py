@@ -25,6 +25,7 @@ from .interrupts import Interrupts
 from .replay import Replay
 from .run import Header, Outcome
 from .runfile import MAKING, RunWriter
+from .sampler import Samplers
 from .scenario import Scenario, build, settings
 from .watch import Watch
 
@@ -83,7 +84,7 @@ def execute(
     before = environment.read_cpu(stamps.clock)
     try:
         writer.begin(_header(scenario, parts, command))
-        with live(stamps, parts.model), interrupts:
+        with Samplers(os.getpid(), writer.write_counts), live(stamps, parts.model), interrupts:
             train(scenario, parts, stamps, delivered, writer.note, interrupts)
             parts.model.sync()
     except (Exception, KeyboardInterrupt, SystemExit) as error:  # the latter: a user's own part

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import stats
-from .attribution import Stages, stages
+from .attribution import Stages, stages, work_ns
+from .counters import summary
 from .events import STEP_PARTS, Kind, Row
+from .handoff import latencies_ns
 from .intervals import Intervals, intersect, subtract, total
+from .ledger import startup
+from .requests import requests
 from .result import Cost, Result, Storage, Throughput
 from .run import Run
 from .steady import Steady
@@ -84,10 +89,15 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
         wait_ms=stats.spread_ms(steady.wait_ns),
         input_wait_share=total(line.wait) / wall,
         input_wait_by_stage=_shares(wait_stages, wall),
+        work_s_by_stage={stage: ns and ns / 1e9 for stage, ns in work_ns(line.made).items()} if len(line.made["pid"]) else None,
+        handoff_latency_ms=stats.spread_ms(latencies_ns(line.received, line.made)),
         steady_input_stall=steady.stall,
         step_by_part=dict.fromkeys(STEP_PARTS) | {"sync": total(line.sync) / wall},
         storage=_storage(run, line, epochs, samples),
-        workers=_workers(line.made),
+        blocked_samples=None if (waited := requests(line.items)) is None else asdict(waited),
+        slowest_samples=_slowest(line),
+        workers=_workers(line),
+        **_readings(run, line),
         profiler_cost=_cost(run, line, wall, n_workers),
         verdict=steady.verdict,
     )
@@ -171,6 +181,7 @@ def _epoch(run: Run, line: Timeline, epoch: Epoch, mine: NDArray[np.int64]) -> d
         "bytes_asked": asked,
         "bytes_from_device": _from_emulated(asked, resident) if emulated else fetched,
         "resident_share_before": resident,
+        "startup": startup(line, epoch),
     }
 
 
@@ -208,8 +219,37 @@ def _storage(run: Run, line: Timeline, epochs: Sequence[Mapping[str, Any]], samp
     return Storage(asked, fetched, cached, _sum(made["n_items"]), bool(run.header.source.get("emulated")))
 
 
-def _workers(made: dict[str, NDArray[np.int64]]) -> list[dict[str, Any]] | None:
+MOST_SLOW_SAMPLES = 20
+
+
+def _slowest(line: Timeline) -> list[dict[str, Any]] | None:
+    """Of those that were recorded one by one. The first sample of a maker is left out: it warms up."""
+    items = line.items
+    if len(items["pid"]) == 0:
+        return None
+    took = items["end_ns"] - items["start_ns"]
+    out = []
+    for i in np.argsort(-took, kind="stable")[:MOST_SLOW_SAMPLES].tolist():
+        runq = max(0, int(items["runq_ns"][i]))
+        blocked = int(took[i] - items["cpu_ns"][i]) - runq
+        ms = {"ms": took[i], "blocked_ms": max(0, blocked), "cpu_ms": items["cpu_ns"][i], "runq_ms": runq}
+        out.append(
+            {"index": int(items["sample"][i]), "pid": int(items["pid"][i]), **{k: float(v) / 1e6 for k, v in ms.items()}}
+        )
+    return out
+
+
+def _readings(run: Run, line: Timeline) -> dict[str, Any]:
+    """What the samplers saw in the window. The foreign share of CPU is the outcome's: it is read at the window's very ends."""
+    said = summary(line.counts, 0, line.end_ns, run.header.environment.get("usable_cores"))
+    names = ("memory", "processes", "throttled_share", "throttled_periods_share", "pressure", "gpu")
+    return {**{name: said[name] for name in names}, "disk": said["device"]} if len(line.counts["at_ns"]) else {}
+
+
+def _workers(line: Timeline) -> list[dict[str, Any]] | None:
     """One entry a thread or process that made batches. Shares are of its own active time and sum to 1."""
+    made = line.made
+    worker_ids = dict(zip(line.started["pid"].tolist(), line.started["worker_id"].tolist(), strict=True))
     if len(made["pid"]) == 0:
         return None
     out = []
@@ -223,7 +263,7 @@ def _workers(made: dict[str, NDArray[np.int64]]) -> list[dict[str, Any]] | None:
         shares = {"cpu": cpu / active, "runq": None if runq is None else runq / active, "collate": collate / active}
         shares["blocked"] = max(0.0, 1 - sum(share or 0.0 for share in shares.values()))
         counts = {"batches": len(mine["pid"]), "items": int(mine["n_items"].sum()), "active_s": active / 1e9}
-        out.append({"pid": pid, "thread_id": thread_id, **counts, "shares": shares})
+        out.append({"pid": pid, "thread_id": thread_id, "worker_id": worker_ids.get(pid), **counts, "shares": shares})
     return out
 
 

@@ -6,26 +6,34 @@ kernel counts the first two for every thread, so reading, decoding and core shor
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import os
 import struct
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .clocks import ThreadClock, open_kept
-from .events import Made, Started
+from .events import Item, Made, Started
 
 RECORD = struct.Struct(f"={len(Made._fields)}q")
+ITEM = struct.Struct(f"={len(Item._fields)}q")
 STARTED = struct.Struct(f"={len(Started._fields)}q")
 RECORDS_PER_FILE = 1 << 15
 RECORDS_PER_READ = 1 << 14
 """Files are read in pieces of 2.2 MB: a run of any length stays in the memory that it has."""
+ITEM_NS, SHORT_ITEM_NS = 350_000, 100_000
+"""A sample's own stamp takes 3 us: of samples that take this long it is 1 %. Of shorter ones every fourth batch is stamped."""
+ITEMS_KEPT = 1 << 14
+"""Of a maker, one after another; later ones only if they are among its slowest."""
+SLOWEST_ITEMS = 20
 RECORDS_PER_LOOK = 64
 """Whether a worker has threads of libraries is looked up once in so many batches."""
 IO_INTERVAL_NS = 1_000_000
@@ -62,6 +70,10 @@ class Probe:
         except ProcessLookupError:  # another thread that has ended had this number
             _makers.pop((self._folder, threading.get_native_id())).close()
             self.here().begin()
+
+    def item(self, index: int) -> None:
+        """This sample comes next."""
+        self.here().item(index)
 
     def items(self, n_items: int, n_skipped: int, bytes_asked: int) -> None:
         """All items are read and decoded; collating begins."""
@@ -114,6 +126,12 @@ class Maker:
         """Of the record at hand, as far as it is known before it is made."""
         self._began: _Stamp | None = None
         self._had_items: _Stamp | None = None
+        self.indices: Sequence[Any] | None = None
+        """Of the record at hand: the samples that were asked for."""
+        self.stamps_items = False
+        """Whether samples of the batch at hand are stamped one by one."""
+        self._item_stamps: list[tuple[int, _Stamp]] = []
+        self._items = Items(self._folder / f"items-{self.pid}-{self._id}.bin")
 
     def close(self) -> None:
         self._clock.close()
@@ -134,12 +152,18 @@ class Maker:
 
     def begin(self) -> None:
         self._had_items, self._lock_ns = None, 0
+        self._item_stamps.clear()
         self._process_cpu = time.process_time_ns() if self._has_helpers else -1
         self._began = self._stamp()
         if not self.alone:  # what this thread read since its last batch, in the model's step perhaps, is no sample
             self._io_due = self._began[0] - self._io_read_ns >= IO_INTERVAL_NS
             if self._io_due:
                 self._asked, self._from_device = self._read_io()
+
+    def item(self, index: int = -1) -> None:
+        """The next sample is about to be made, and the one before it is."""
+        if self.stamps_items:
+            self._item_stamps.append((index, self._stamp()))
 
     def items(self, n_items: int, n_skipped: int = 0, bytes_asked: int | None = None) -> None:
         """bytes_asked: None where only the kernel knows, which counts what system calls read."""
@@ -163,7 +187,8 @@ class Maker:
         read = (asked if bytes_asked is None else bytes_asked, from_device)
         rest = (self.batch, runqs[2], self._process_cpu, self._lock_ns)
         record = RECORD.pack(self.pid, self._id, n_items, n_skipped, *times, *read, *rest)
-        self._runq_at_end, self._began, self._had_items, self.batch = runq2, None, None, -1
+        self._keep_items(n_items, t1 - t0)
+        self._runq_at_end, self._began, self._had_items, self.batch, self.indices = runq2, None, None, -1, None
         with suppress(OSError):
             os.write(self._file, record)
             self._left -= 1
@@ -172,6 +197,25 @@ class Maker:
             if not self._left:
                 full, self._file = self._file, self._next_file()
                 os.close(full)
+
+    def _keep_items(self, n_items: int, wall_ns: int) -> None:
+        """Those of the batch at hand, and whether the next one's are to be stamped."""
+        if self._item_stamps:
+            assert self._had_items is not None
+            self._items.keep((self.pid, self._id, self.batch), self._numbered(), self._had_items)
+            self._item_stamps = []
+        mean_ns = wall_ns // max(1, n_items)
+        self.stamps_items = mean_ns >= ITEM_NS or (mean_ns >= SHORT_ITEM_NS and self._left % 4 == 0)
+
+    def _numbered(self) -> list[tuple[int, _Stamp]]:
+        """The stamps of the samples. torch looks at its dataset once more before the first one: that stamp is none."""
+        asked, stamps = self.indices, self._item_stamps
+        if asked is None or stamps[-1][0] >= 0:
+            return stamps
+        if len(stamps) not in (len(asked), len(asked) + 1):
+            return []
+        numbers = (index if isinstance(index, int) else -1 for index in asked)
+        return [(number, stamp) for number, (_, stamp) in zip(numbers, stamps[-len(asked) :], strict=True)]
 
     def forget_io(self) -> None:
         """The next record reads the I/O counters, however soon it comes: for measuring what that costs."""
@@ -203,6 +247,36 @@ class Maker:
         return self._asked - asked, self._from_device - from_device
 
 
+class Items:
+    """A maker's samples, on their way to a file of bounded length: the first so many, and whichever are slowest so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._left = ITEMS_KEPT
+        self._slowest: list[int] = []
+
+    def keep(self, maker: tuple[int, int, int], begun: list[tuple[int, _Stamp]], made: _Stamp) -> None:
+        """begun: of each sample its index and the stamp before it; made: the stamp after the last one."""
+        ends = itertools.chain((stamp for _, stamp in begun[1:]), [made])
+        rows = []
+        for (index, (t0, cpu0, runq0)), (t1, cpu1, runq1) in zip(begun, ends, strict=True):
+            slow = self._is_slow(t1 - t0)
+            if self._left > 0 or slow:
+                runq = -1 if runq0 < 0 else runq1 - runq0
+                rows.append(ITEM.pack(*maker, index, t0, t1, cpu1 - cpu0, runq, int(self._left > 0)))
+        self._left -= len(begun)
+        with suppress(OSError):
+            if rows:
+                with self._path.open("ab", buffering=0) as file:
+                    file.write(b"".join(rows))
+
+    def _is_slow(self, took_ns: int) -> bool:
+        if len(self._slowest) < SLOWEST_ITEMS:
+            heapq.heappush(self._slowest, took_ns)
+            return True
+        return took_ns > self._slowest[0] and heapq.heappushpop(self._slowest, took_ns) < took_ns
+
+
 def _native_threads() -> int:
     """Threads of this process that Python did not start: the pools of libraries."""
     try:
@@ -225,6 +299,12 @@ def records(folder: Path, ended: bool = False) -> Iterator[Table]:
             yield from _pieces(folder / name, len(Made._fields))
             if ended:
                 os.unlink(folder / name)
+
+
+def items(folder: Path) -> Iterator[Table]:
+    """Samples that were recorded one by one, with the columns of `events.Item`."""
+    for path in sorted(folder.glob("items-*.bin")):
+        yield from _pieces(path, len(Item._fields))
 
 
 def starts(folder: Path) -> Iterator[Table]:

@@ -157,7 +157,16 @@ class Result:
     input_stall_by_stage: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(STAGES))
     steady_input_stall: Stall | None = None
     step_by_part: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(STEP_PARTS))
-    handoff_latency_ms: Mapping[str, float] | None = None
+    work_s_by_stage: Mapping[str, float | None] | None = None
+    """Seconds of all makers together, whether anyone waited for them or not: what is not in a wait was masked."""
+    handoff_latency_ms: Spread | None = None
+    """From a batch's end in its worker to the consumer's having it unpickled, of batches that came from a worker process."""
+    blocked_samples: Mapping[str, Any] | None = None
+    """Of samples that were recorded one by one and were blocked: n, blocked_ms_mean, in_flight_mean (how many at once, if any
+    is), one_at_a_time (whether they wait in line; null: too few met), slope and meetings, which that rests on: see requests.py.
+    null: samples are too short to be recorded, or none was blocked."""
+    slowest_samples: Sequence[Mapping[str, Any]] | None = None
+    """index, pid, ms, blocked_ms, cpu_ms, runq_ms; null where samples are too short to be recorded one by one."""
     au: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(("raw", "null_loader", "calibrated")))
     storage: Storage = Storage()
     source: Mapping[str, Any] = field(default_factory=dict)
@@ -167,10 +176,21 @@ class Result:
     workers: Sequence[Mapping[str, Any]] | None = None
     """Per thread or process that made batches: batches, items and shares of its active time: cpu, runq, blocked, collate."""
     memory: Mapping[str, Any] | None = None
+    """Of the process tree, at its largest; PSS counts shared pages once. `*_growth_*`: slopes over the later half."""
+    processes: Mapping[str, Mapping[str, Any]] | None = None
+    """By pid: memory, descriptors, threads, cores that it may use."""
+    pressure: Mapping[str, float | None] | None = None
+    """Share of the time in which some process waited for cpu, io or memory, as the kernel tells (PSI)."""
+    disk: Mapping[str, Any] | None = None
+    """The block device beneath the samples, whoever used it."""
+    gpu: Mapping[str, Mapping[str, Any]] | None = None
     cpu_cores: float | None = None
     """CPU that this process and its children used while the loop ran, in cores."""
     foreign_cpu_share: float | None = None
     throttled_share: float | None = None
+    """Of the time that the job ran or was not let run: held up by a CPU quota."""
+    throttled_periods_share: float | None = None
+    """Of the quota's periods: those in which it ran out."""
     loops: Sequence[Mapping[str, Any]] = ()
     stopped_by: str | None = None
 

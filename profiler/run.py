@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .events import Kind, Made, Row, Started
+from .events import Count, Item, Kind, Made, Row, Started
 
 SCHEMA = 1
 
@@ -73,7 +73,7 @@ class Header:
     """null while the run goes on, or if it was killed."""
 
 
-Event = type[Row] | type[Made] | type[Started]
+Event = type[Row] | type[Made] | type[Item] | type[Started] | type[Count]
 Table = NDArray[np.int64]
 """Shape (n, number of fields)."""
 
@@ -97,13 +97,15 @@ def columns(kind: Event, rows: Sequence[Sequence[int]] | Table = ()) -> dict[str
 
 @dataclass(frozen=True)
 class Run:
-    """One process's measured run. The columns of `spans`, `made` and `started` are those of `events.Row`, `Made` and `Started`;
-    times are in ns."""
+    """One process's measured run. Times are in ns. Columns are those of `events.Row` (spans), `Made`, `Item`, `Started` and
+    `Count`."""
 
     header: Header
     spans: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Row))
     made: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Made))
+    items: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Item))
     started: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Started))
+    counts: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Count))
     truncated: bool = False
     """The files end in the middle of a record: what stood before was kept."""
 

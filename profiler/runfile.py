@@ -3,6 +3,8 @@
     run.json            the header: schema first, then what was run, on what, and (when the loop has ended) how it ended
     events.spans.arrow  the trainer's and the device's spans   (Arrow IPC stream, a record batch a thousand rows)
     events.made.arrow   what each batch cost where it was made (the same, packed when the loop has ended)
+    events.items.arrow  what single samples cost, events.started.arrow how workers came to be (the same)
+    events.counts.arrow readings of the system, twice a second
     making/             until then: one file a worker or thread, appended to a batch at a time
 
 Everything but run.json is append-only: after a crash, what stands before the cut is read and the run counts as incomplete.
@@ -26,16 +28,20 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from .comparison import Comparison
 from .errors import UserError
-from .events import Made, Row, Started
+from .events import Count, Item, Made, Row, Started
 from .intervals import overlap
-from .probe import records, starts
+from .probe import items, records, starts
 from .run import SCHEMA, Event, Header, Outcome, Run, Table, columns, table
 from .sampling import MOST_BLOCKS, Sampling
 
 HEADER = "run.json"
 SPANS = "events.spans.arrow"
 MADE = "events.made.arrow"
+ITEMS = "events.items.arrow"
 STARTED = "events.started.arrow"
+COUNTS = "events.counts.arrow"
+FILES: Mapping[str, Event] = {SPANS: Row, MADE: Made, ITEMS: Item, STARTED: Started, COUNTS: Count}
+"""Older runs have the first two."""
 MAKING = "making"
 SUMMARY = "summary.json"
 MOST_WORKERS = 100_000
@@ -66,6 +72,7 @@ class RunWriter:
         self._header: Header | None = None
         self._sampling = Sampling(most_blocks)
         self._spans = _Stream(folder / SPANS, Row)
+        self._counts = _Stream(folder / COUNTS, Count)
         self._made: _Stream | None = None
 
     def begin(self, header: Header) -> None:
@@ -94,13 +101,22 @@ class RunWriter:
         self._spans.close()
         made = self._collect(records(self.making))
         made.close()
-        started = _Stream(self.folder / STARTED, Started)
-        for each in starts(self.making):
-            started.write(pack(Started, each))
-        started.close()
+        items_, started = self._packed(ITEMS, Item, items(self.making)), self._packed(STARTED, Started, starts(self.making))
+        self._counts.close()
         shutil.rmtree(self.making)
-        rows = {stream.path.name: stream.rows for stream in (self._spans, made, started)}
+        rows = {stream.path.name: stream.rows for stream in (self._spans, made, items_, started, self._counts)}
         self.note(outcome=replace(outcome, rows=rows, worst_steps=self._sampling.worst))
+
+    def _packed(self, name: str, kind: Event, tables: Iterable[Table]) -> _Stream:
+        stream = _Stream(self.folder / name, kind)
+        for rows in tables:
+            stream.write(pack(kind, rows))
+        stream.close()
+        return stream
+
+    def write_counts(self, counts: Sequence[Count]) -> None:
+        """Appends readings of the system. From a thread of its own."""
+        self._counts.write(pack(Count, counts))
 
     def _thin(self) -> None:
         """Drops every other block: what stays goes to a new file, which then takes the place of the old one, whole."""
@@ -132,7 +148,7 @@ class RunWriter:
 
     def abandon(self) -> None:
         """Closes what is open, for a run that cannot be ended properly. Never raises: what was written stays readable."""
-        for stream in filter(None, (self._spans, self._made)):
+        for stream in filter(None, (self._spans, self._counts, self._made)):
             stream.abandon()
 
     def _write_header(self) -> None:
@@ -205,17 +221,24 @@ def write_whole(path: Path, text: str | bytes) -> None:
 def read_run(folder: Path) -> Run:
     """The run in this directory, as far as it goes. Raises UserError where there is none, or none that this version reads."""
     header = _read_header(folder)
-    spans, spans_cut = _read_table(folder / SPANS, Row)
-    made, made_cut = _read_table(folder / MADE, Made)
-    started, started_cut = _read_table(folder / STARTED, Started)
+    read = {name: _read_table(folder / name, kind) for name, kind in FILES.items()}
+    found = {name: rows for name, (rows, _) in read.items()}
     if (folder / MAKING).is_dir():
-        made = np.concatenate([made, *records(folder / MAKING)])
-        started = np.concatenate([started, *starts(folder / MAKING)])
-    found = {SPANS: len(spans), MADE: len(made), STARTED: len(started)}
-    rows = found if header.outcome is None else header.outcome.rows
-    cut = spans_cut or made_cut or (started_cut and STARTED in rows)
-    counted = all(found.get(name) == n for name, n in rows.items())
-    return Run(header, columns(Row, spans), columns(Made, made), columns(Started, started), truncated=cut or not counted)
+        loose = {MADE: records, ITEMS: items, STARTED: starts}
+        found |= {name: np.concatenate([found[name], *rows(folder / MAKING)]) for name, rows in loose.items()}
+    counted = {SPANS: 0, MADE: 0} if header.outcome is None else header.outcome.rows
+    whole = all(not cut for name, (_, cut) in read.items() if name in counted)
+    if header.outcome is not None:
+        whole = whole and all(len(found[name]) == n for name, n in counted.items() if name in found)
+    return Run(
+        header,
+        spans=columns(Row, found[SPANS]),
+        made=columns(Made, found[MADE]),
+        items=columns(Item, found[ITEMS]),
+        started=columns(Started, found[STARTED]),
+        counts=columns(Count, found[COUNTS]),
+        truncated=not whole,
+    )
 
 
 def _read_header(folder: Path) -> Header:

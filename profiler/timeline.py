@@ -62,6 +62,8 @@ class Epoch:
     """iter() had returned."""
     end_ns: int
     """Its last next() ended, or its last step after a break."""
+    raised: bool = False
+    """Whether it ended with a next() that raised."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,10 @@ class Timeline:
     sampler: Intervals
     """The training thread draws indices."""
     received: Columns
-    """The spans of kind RECEIVE, their times on the cut clock."""
+    """The spans of kind RECEIVE, their times on the cut clock; likewise the run's items, starts of workers and readings."""
+    items: Columns
+    started: Columns
+    counts: Columns
     gap_ns: int = 0
     """How much more time the window had: that of steps which were not kept."""
     gaps: Times = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -139,6 +144,9 @@ def timeline(run: Run) -> Timeline | None:
         waits=_waits(by_kind[Kind.WAIT], by_kind[Kind.END]),
         sampler=union(_pairs(by_kind[Kind.SAMPLER])),
         received=by_kind[Kind.RECEIVE],
+        items=_shifted(run.items, ("start_ns", "end_ns"), zero, away),
+        started=_shifted(run.started, ("process_start_ns", "init_ns", "ready_ns"), zero, away),
+        counts=_shifted(run.counts, ("at_ns",), zero, away),
         gap_ns=total(away) - total(harness),
         gaps=by_kind[Kind.GAP]["start_ns"],
         gap_samples=int(gaps["n_samples"].sum()),
@@ -190,7 +198,9 @@ def _steps(by_kind: dict[Kind, Columns]) -> tuple[Steps, tuple[Epoch, ...]]:
         after_last, *(iters[name].tolist() for name in ("epoch", "start_ns", "end_ns")), strict=True
     ):
         stepped = [int(ended[i - 1])] if i and wait["epoch"][i - 1] == number else []
-        epochs.append(Epoch(number, start, iterated, max([iterated, *stepped, raised_in.get(number, iterated)])))
+        epochs.append(
+            Epoch(number, start, iterated, max([iterated, *stepped, raised_in.get(number, iterated)]), number in raised_in)
+        )
     return Steps(wait["epoch"], wait["start_ns"], wait["end_ns"], ended, wait["n_samples"]), tuple(epochs)
 
 

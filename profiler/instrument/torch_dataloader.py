@@ -143,8 +143,7 @@ def _fetching(kind: type, probe: Probe) -> type:
     class Fetching(marked):
         def fetch(self, index: Any) -> Any:
             maker = probe.here()
-            maker.begin()
-            maker.n_items = _length(index)
+            _begin(maker, index)
             batch = super().fetch(index)
             maker.end()
             return batch
@@ -153,9 +152,21 @@ def _fetching(kind: type, probe: Probe) -> type:
 
 
 def _marked(kind: type, here: Callable[[], Maker]) -> type:
-    """A fetcher that says when its items are made: that is when it looks up `collate_fn`, to call it."""
+    """A fetcher that says what it is at: it looks up `dataset` or `dataset_iter` to make a sample, and when all are made
+    `collate_fn`, to call it.
+    """
 
     class Marked(kind):
+        @property
+        def dataset(self) -> Any:
+            here().item()
+            return self.__dict__["dataset"]
+
+        @property
+        def dataset_iter(self) -> Any:
+            here().item()
+            return self.__dict__["dataset_iter"]
+
         @property
         def collate_fn(self) -> Any:
             maker = here()
@@ -165,9 +176,11 @@ def _marked(kind: type, here: Callable[[], Maker]) -> type:
     return Marked
 
 
-def _length(index: Any) -> int:
-    """How many samples are asked for. Without automatic batching one index is one whole batch, of unknown length."""
-    return len(index) if isinstance(index, list | tuple) else 1
+def _begin(maker: Maker, index: Any) -> None:
+    """index: of a batch a list; without automatic batching one index is one whole batch, of unknown length."""
+    maker.begin()
+    maker.indices = index if isinstance(index, list | tuple) else None
+    maker.n_items = 1 if maker.indices is None else len(maker.indices)
 
 
 # In a worker
@@ -219,8 +232,8 @@ class _Get:
             self._mark(sys._getframe(1).f_locals.get("fetcher"))
         task = self._get(*arguments, **named)
         if isinstance(task, tuple):
-            self._maker.begin()
-            self._maker.batch, self._maker.n_items = task[0], _length(task[1])
+            _begin(self._maker, task[1])
+            self._maker.batch = task[0]
         else:
             self._fetcher_is_new = True
         return task

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ..clocks import PROC
 from ..contracts import Sampler
-from ..environment import PROC, affinity_cores, busy_core_s, cgroup_levels
+from ..environment import affinity_cores, busy_core_s, cgroup_levels
 from ..events import Counter, Reading
 from ._pressure import Pressure
 from ._processes import numbers, stats, text

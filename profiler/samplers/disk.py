@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ..clocks import PROC
 from ..contracts import Sampler
-from ..environment import PROC
 from ..events import Counter, Reading
 from ._pressure import Pressure
 from ._processes import numbers, text, tree

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ..clocks import PROC
 from ..contracts import Sampler
-from ..environment import PROC, SHM
+from ..environment import SHM
 from ..events import Counter, Reading
 from ._pressure import Pressure
 from ._processes import numbers, stats, text
