@@ -146,21 +146,22 @@ def scenario(cell: Cell, cores: int) -> dict[str, Any]:
     epochs = 1
     if cell.cause == "slow_start":
         steps, epochs = SLOW_START_STEPS, SLOW_START_EPOCHS
+    samples = BATCH * steps
     costs = {"io": f"{injected.io_ms:g} ms", "cpu": f"{injected.cpu_ms:g} ms"}
     cause = "decode_unlocked" if cell.cause == "hogs" else cell.cause
     if cell.loader == "DataLoader":
         source = {
             "kind": "synthetic",
-            "samples": BATCH * steps,
+            "samples": samples,
             "shape": list(injected.shape),
             "read": "0 ms",
             "decode": "0 ms",
         }
         start = {"start": f"{START_MS:g} ms"} if cell.cause == "slow_start" else {}
         context = {"context": cell.context} if cell.context else {}
-        loader = {"kind": "cells", "cause": cause, "num_workers": cell.workers, **context, **costs, **start}
+        loader = {"kind": "benchmarks.accuracy.cells", "cause": cause, "num_workers": cell.workers, **context, **costs, **start}
     else:
-        source = {"kind": "cells_source", "cause": cause, "samples": BATCH * steps, **costs}
+        source = {"kind": "benchmarks.accuracy.cells_source", "cause": cause, "samples": samples, **costs}
         loader = {"kind": cell.loader} | ({"num_threads": cell.workers} if cell.loader == "threads" else {})
     model = {"kind": "simulated", "step": f"{step_ms:g} ms"}
     return {"source": source, "loader": loader, "model": model, "batch_size": BATCH, "epochs": epochs}

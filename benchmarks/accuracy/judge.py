@@ -70,6 +70,11 @@ def judged(cell: Cell, result: Mapping[str, Any], cores: int) -> Judged:
     )
 
 
+def failed(cell: Cell, cores: int, why: str) -> Judged:
+    """A cell that could not be measured."""
+    return Judged(cell, cell.expected(cores), "WRONG", (why,), 0.0, 0.0, None, None, None, None, None)
+
+
 def _verdict(cell: Cell, foreign: float | None, told: bool, limit: bool) -> Verdict:
     if cell.cause != "hogs" and (foreign or 0.0) > DISTURBED_SHARE:
         return "disturbed"

@@ -24,13 +24,12 @@ from pathlib import Path
 
 import yaml
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.accuracy import grid, page  # noqa: E402  (the checkout is put on the path first)
 from benchmarks.accuracy.grid import Cell  # noqa: E402
-from benchmarks.accuracy.judge import UNEXPLAINED_MEDIAN, Judged, judged, unexplained_median  # noqa: E402
+from benchmarks.accuracy.judge import UNEXPLAINED_MEDIAN, Judged, failed, judged, unexplained_median  # noqa: E402
 from profiler.environment import affinity_cores  # noqa: E402
 
 MOST_REPEATS = 2
@@ -44,20 +43,16 @@ def usable_cores() -> int:
 
 
 def measured(cell: Cell, folder: Path, cores: int) -> Judged:
-    """One run of a cell, judged. Raises RuntimeError, with what it said, if it could not be measured."""
+    """One run of a cell, judged."""
     (folder / "cell.yaml").write_text(yaml.safe_dump(grid.scenario(cell, cores), sort_keys=False))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)]),
-        "STALLSCOPE_CACHE": str(folder / "cache"),
-    }
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "STALLSCOPE_CACHE": str(folder / "cache")}
     command = [sys.executable, "-m", "profiler", "run", "cell.yaml", "--out", "run", "--quiet"]
     with _hogs(grid.hogs(cores) if cell.cause == "hogs" else 0):
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     if done.returncode != 0:
-        raise RuntimeError(f"{cell.name}: {(done.stderr or done.stdout).strip()}")
+        return failed(cell, cores, f"exit status {done.returncode}: {(done.stderr or done.stdout).strip()}")
     return judged(cell, json.loads((folder / "run/result.json").read_text()), cores)
 
 
