@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-BATCH = 8
+BATCH, MIXED_BATCH = 8, 16
 LOOP_S = 3.0
 MIN_STEPS, MOST_STEPS = 60, 800
 NONE_STEP_MS = 8.0
@@ -25,9 +25,12 @@ class Injected:
     expected: tuple[str, ...]
     """The stage that must be the largest of the wait; any of several. Empty: nothing waits, and the run is healthy."""
     io_ms: float = 0.0
-    """Of a sample; with `sampler` of a batch."""
+    """Of a sample, with one maker; with `sampler` of a batch."""
     cpu_ms: float = 0.0
-    """Of a sample; with `collate` of a batch."""
+    """Of a sample, with one maker; with `collate` of a batch."""
+    shared: bool = False
+    """More makers share it out: each sample costs so many times more that batches come as far apart. A batch of tensors costs
+    its consumer 2 ms besides, whatever is injected, which must stay small."""
     step_share: float = 0.5
     """The device's step as a part of the time that the loader needs for a batch: the rest is waited for."""
     unlike: Mapping[int, str] | None = None
@@ -43,22 +46,22 @@ ALONE = "a single reader never waits for the lock: it is `wait`"
 NO_WORKER = "there is no worker"
 CAUSES: Mapping[str, Injected] = {
     "none": Injected(expected=()),
-    "wait": Injected(("fetch",), io_ms=2.0),
+    "wait": Injected(("fetch",), io_ms=2.0, shared=True),
     "one_head": Injected(("fetch",), io_ms=1.0, unlike={0: ALONE, 1: ALONE}),
-    "decode_python": Injected(("decode",), cpu_ms=1.0),
-    "decode_unlocked": Injected(("decode",), cpu_ms=1.0),
-    "slow_sample": Injected(("fetch",), io_ms=0.5, step_share=0.8),
+    "decode_python": Injected(("decode",), cpu_ms=1.5, shared=True),
+    "decode_unlocked": Injected(("decode",), cpu_ms=1.5, shared=True),
+    "slow_sample": Injected(("fetch",), io_ms=1.0, shared=True, step_share=0.8),
     "mixed": Injected(("fetch", "decode")),
     "hogs": Injected(("core_shortage",), cpu_ms=1.0),
-    "collate": Injected(("collate",), cpu_ms=8.0, in_threads=False),
+    "collate": Injected(("collate",), cpu_ms=10.0, shared=True, in_threads=False),
     "tensor_copy": Injected(
-        ("collate", "handoff"), unlike={0: NO_WORKER}, batch_ms=12.0, step_share=0.1, shape=(3, 1024, 1024), in_threads=False
+        ("collate", "handoff"), unlike={0: NO_WORKER}, batch_ms=30.0, step_share=0.1, shape=(3, 1024, 1024), in_threads=False
     ),
     "numpy_pipe": Injected(
-        ("handoff",), unlike={0: NO_WORKER}, batch_ms=12.0, step_share=0.1, shape=(1024, 1024), in_threads=False
+        ("handoff",), unlike={0: NO_WORKER}, batch_ms=14.0, step_share=0.1, shape=(1024, 1024), in_threads=False
     ),
     "slow_start": Injected(("startup",), unlike={0: NO_WORKER}, batch_ms=5.0, step_share=1.0, in_threads=False),
-    "sampler": Injected(("sampler",), io_ms=6.0, in_threads=False),
+    "sampler": Injected(("sampler",), io_ms=10.0, in_threads=False),
 }
 START_MS = 1000.0
 SLOW_START_EPOCHS, SLOW_START_STEPS = 3, 30
@@ -89,6 +92,20 @@ class Cell:
     @property
     def makers(self) -> int:
         return max(1, self.workers)
+
+    @property
+    def batch(self) -> int:
+        """Samples."""
+        return MIXED_BATCH if self.ratio else BATCH
+
+    def costs_ms(self, cores: int) -> tuple[float, float]:
+        """io and cpu as they are injected."""
+        io, cpu = self.injected.io_ms, self.injected.cpu_ms
+        return (io * self.makers, cpu * self._at_once(cores)) if self.injected.shared else (io, cpu)
+
+    def _at_once(self, cores: int) -> int:
+        """How many makers can compute at the same time."""
+        return 1 if self._takes_turns else min(self.makers, cores)
 
     def expected(self, cores: int) -> tuple[str, ...]:
         """More makers that compute than cores: that they stand in the queue is as true."""
@@ -121,15 +138,14 @@ class Cell:
         injected = self.injected
         if injected.batch_ms is not None:
             return injected.batch_ms
-        per_batch = 1 if self.cause in ("collate", "sampler") else BATCH
-        io, cpu = injected.io_ms * per_batch, injected.cpu_ms * per_batch
+        per_batch = 1 if self.cause in ("collate", "sampler") else self.batch
+        io, cpu = (cost * per_batch for cost in self.costs_ms(cores))
         if self.cause == "slow_sample":
             io *= (49 + 30) / 50
         if self.cause == "hogs":
-            cpu *= (self.makers + hogs(cores)) / cores
-        at_once = 1 if self._takes_turns else min(self.makers, cores)
+            return cpu / self.makers * (self.makers + hogs(cores)) / cores
         beside = 1 if self.cause in ("one_head", "sampler") else self.makers
-        return max((io + cpu) / beside, cpu / at_once if self.cause != "hogs" else 0.0)
+        return max((io + cpu) / beside, cpu / self._at_once(cores))
 
 
 def hogs(cores: int) -> int:
@@ -146,8 +162,8 @@ def scenario(cell: Cell, cores: int) -> dict[str, Any]:
     epochs = 1
     if cell.cause == "slow_start":
         steps, epochs = SLOW_START_STEPS, SLOW_START_EPOCHS
-    samples = BATCH * steps
-    costs = {"io": f"{injected.io_ms:g} ms", "cpu": f"{injected.cpu_ms:g} ms"}
+    samples = cell.batch * steps
+    costs = {option: f"{cost:g} ms" for option, cost in zip(("io", "cpu"), cell.costs_ms(cores), strict=True)}
     cause = "decode_unlocked" if cell.cause == "hogs" else cell.cause
     if cell.loader == "DataLoader":
         source = {
@@ -164,7 +180,7 @@ def scenario(cell: Cell, cores: int) -> dict[str, Any]:
         source = {"kind": "benchmarks.accuracy.cells_source", "cause": cause, "samples": samples, **costs}
         loader = {"kind": cell.loader} | ({"num_threads": cell.workers} if cell.loader == "threads" else {})
     model = {"kind": "simulated", "step": f"{step_ms:g} ms"}
-    return {"source": source, "loader": loader, "model": model, "batch_size": BATCH, "epochs": epochs}
+    return {"source": source, "loader": loader, "model": model, "batch_size": cell.batch, "epochs": epochs}
 
 
 def _everywhere() -> list[Cell]:

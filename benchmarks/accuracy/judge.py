@@ -16,7 +16,7 @@ UNEXPLAINED_MEDIAN, UNEXPLAINED_MOST = 0.03, 0.08
 """Of wall."""
 SUM_ERROR = 1e-6
 DISTURBED_SHARE = 0.25
-"""Of the usable cores taken by others: the cell says nothing then, right or wrong."""
+"""Of the usable cores taken by others: what is wrong then may be their doing."""
 
 Verdict = Literal["ok", "WRONG", "limit", "disturbed"]
 
@@ -76,11 +76,9 @@ def failed(cell: Cell, cores: int, why: str) -> Judged:
 
 
 def _verdict(cell: Cell, foreign: float | None, told: bool, limit: bool) -> Verdict:
-    if cell.cause != "hogs" and (foreign or 0.0) > DISTURBED_SHARE:
-        return "disturbed"
-    if limit:
-        return "limit"
-    return "WRONG" if told else "ok"
+    if limit or not told:
+        return "limit" if limit else "ok"
+    return "disturbed" if cell.cause != "hogs" and (foreign or 0.0) > DISTURBED_SHARE else "WRONG"
 
 
 def largest(cell: Cell, by_stage: Mapping[str, float | None]) -> tuple[str | None, float | None]:

@@ -45,7 +45,7 @@ A cell is right if
 * `unexplained` is at most {UNEXPLAINED_MOST:.0%} of wall, its median at most {UNEXPLAINED_MEDIAN:.0%};
 * the stages of the wait and those of the stall sum to their whole to {SUM_ERROR:g}.
 
-*disturbed*: others took over {DISTURBED_SHARE:.0%} of the cores in three attempts, which proves nothing either way.
+*disturbed*: not right in three attempts, but others took over {DISTURBED_SHARE:.0%} of the cores, which may be why.
 *limit*: another stage is found by design, and the notes say why.
 
 Beside `hogs` run {grid.hogs(cores)} busy processes, two a core; they are the *others* there. Where more workers compute than

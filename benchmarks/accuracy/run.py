@@ -4,7 +4,7 @@ make accuracy                                         all cells, and docs/accura
 python benchmarks/accuracy/run.py --quick             the eight that matter most
 python benchmarks/accuracy/run.py --only collate --workers 2 --context fork
 
-Exit status 1 if a cell is wrong; one that others disturbed is repeated, and counts as neither if that does not help.
+Exit status 1 if a cell is wrong; where others disturbed it, it is repeated, and in the end passed over.
 """
 
 from __future__ import annotations
