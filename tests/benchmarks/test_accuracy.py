@@ -1,9 +1,9 @@
 """How `make accuracy` judges, on made-up results; and that what it injects is what it says."""
 
-import copy
 import time
 
 import pytest
+import yaml
 
 from benchmarks.accuracy import grid, page
 from benchmarks.accuracy.costs import Cost, compute_unlocked
@@ -26,7 +26,7 @@ def result(verdict="input_bound", foreign=0.0, work=(0.0, 0.0), **wait):
         "input_wait_share": whole,
         "input_wait_by_stage": stages,
         "input_stall_share": whole,
-        "input_stall_by_stage": stages,
+        "input_stall_by_stage": dict(stages),
         "workers": [{"active_s": 2.0, "shares": {"blocked": work[0], "cpu": work[1], "runq": 0.0, "collate": 0.0}}],
         "foreign_cpu_share": foreign,
     }
@@ -73,7 +73,7 @@ def test_work_by_stage_counts_where_there_is_one():
 
 def test_too_much_unexplained_or_stages_that_do_not_sum_are_wrong():
     assert judged(WAIT, result(fetch=0.5, unexplained=0.09), 2).problems == ("unexplained is 9.0% of wall",)
-    told = copy.deepcopy(result(fetch=0.5))
+    told = result(fetch=0.5)
     told["input_stall_by_stage"]["decode"] = 1e-5
     assert judged(WAIT, told, 2).problems == ("the stages of the stall do not sum to it",)
 
@@ -91,9 +91,9 @@ def test_more_computing_workers_than_cores_may_stand_in_the_queue():
     assert judged(Cell("decode_python", "DataLoader", 4, "fork"), told, 8).verdict == "WRONG"
 
 
-def test_every_scenario_is_one_that_can_be_measured(tmp_path, monkeypatch):
+def test_every_scenario_is_one_that_can_be_measured(tmp_path):
     pytest.importorskip("torch")
-    yaml = pytest.importorskip("yaml")
+
     for number, cell in enumerate(grid.ALL):
         path = tmp_path / f"{number}.yaml"
         path.write_text(yaml.safe_dump(grid.scenario(cell, 2)))
