@@ -11,7 +11,7 @@ SCENARIO ?= scenarios/ssd.yaml
 GPU_PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types wheel gpu bench long clean
+.PHONY: help run test lint format types wheel gpu bench long accuracy clean
 
 help:                   ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -62,6 +62,9 @@ bench: .venv/dev        ## what recording costs on this machine
 
 long: .venv/dev         ## a million steps: what memory, disk and reports take; some minutes
 	$(BIN)/python benchmarks/long_run.py
+
+accuracy: .venv/dev     ## injected causes against found stages, and docs/accuracy.md; half an hour on a quiet machine
+	$(BIN)/python benchmarks/accuracy/run.py
 
 clean:                  ## all that make has made
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Injected causes against found stages: `make accuracy`."""
