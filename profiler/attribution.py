@@ -92,7 +92,7 @@ def pieces(made: Columns) -> Sequence[Piece]:
     cpu, runq = np.clip(made["items_cpu_ns"], 0, items), np.clip(made["items_runq_ns"], 0, items)
     runq = np.minimum(runq, items - cpu)
     blocked = items - cpu - runq
-    computed_beside = np.clip(computing_beside(made, blocked), 0, blocked)
+    computed_beside = np.where(_behind_the_lock(made), blocked, np.minimum(_computed_beside(made), blocked))
     collate = made["end_ns"] - made["items_ns"]
     collate_runq = np.clip(made["collate_runq_ns"], 0, collate)
     per_item_ns, per_collate_ns = 1 / np.maximum(1, items), 1 / np.maximum(1, collate)
@@ -126,18 +126,29 @@ def work_ns(made: Columns) -> Stages:
     return {**ns, "core_shortage": ns["core_shortage"] if known else None}
 
 
-def computing_beside(made: Columns, blocked: Times) -> Times:
-    """Blocked nanoseconds, a batch, in which its samples were computed all the same or could not be, for the interpreter was at
-    others: by threads of a library, in a worker process; or, where several threads of one process make batches, waiting for the
-    interpreter lock. That is known by sample: the stamps themselves have to wait for it. Where half of them do so for long, one
-    thread computes at all times, and it alone, and what the others read meanwhile holds nobody up.
+def lock_wait_ns(made: Columns) -> int:
+    """Nanoseconds of all makers in which they were blocked because another one held the interpreter lock."""
+    blocked = made["items_ns"] - made["begin_ns"] - made["items_cpu_ns"] - np.maximum(0, made["items_runq_ns"])
+    return int(np.maximum(0, blocked)[_behind_the_lock(made)].sum())
+
+
+def _computed_beside(made: Columns) -> Times:
+    """CPU nanoseconds, a batch, of threads of libraries, in a worker process that waits for them."""
+    return np.where(made["process_cpu_ns"] < 0, 0, np.maximum(0, made["process_cpu_ns"] - made["items_cpu_ns"]))
+
+
+def _behind_the_lock(made: Columns) -> NDArray[np.bool_]:
+    """Batches made by one of several threads of a process whose interpreter is never free.
+
+    Known by sample: the stamps themselves give the lock away and have to get it back. Where half of them wait long for it, one
+    thread computes at all times, and only one; what others read meanwhile holds nobody up.
     """
-    beside = np.where(made["process_cpu_ns"] < 0, 0, np.maximum(0, made["process_cpu_ns"] - made["items_cpu_ns"]))
+    behind = np.zeros(len(made["pid"]), dtype=np.bool_)
     for pid in np.unique(made["pid"]).tolist():
         mine = made["pid"] == pid
         if len(np.unique(made["thread_id"][mine])) > 1 and np.median(made["lock_ns"][mine]) >= STAMPS * LOCKED_NS:
-            beside[mine] = blocked[mine]
-    return beside
+            behind |= mine
+    return behind
 
 
 def _shared_out(waited: Intervals, taking: Taking, made: Sequence[Piece], columns: Columns) -> Stages:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import stats
-from .attribution import Stages, stages, work_ns
+from .attribution import Stages, lock_wait_ns, stages, work_ns
 from .counters import summary
 from .events import STEP_PARTS, Kind, Row
 from .handoff import latencies_ns
@@ -90,6 +90,7 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
         input_wait_share=total(line.wait) / wall,
         input_wait_by_stage=_shares(wait_stages, wall),
         work_s_by_stage={stage: ns and ns / 1e9 for stage, ns in work_ns(line.made).items()} if len(line.made["pid"]) else None,
+        lock_wait_s=lock_wait_ns(line.made) / 1e9 if len(line.made["pid"]) else None,
         handoff_latency_ms=stats.spread_ms(latencies_ns(line.received, line.made)),
         steady_input_stall=steady.stall,
         step_by_part=dict.fromkeys(STEP_PARTS) | {"sync": total(line.sync) / wall},

@@ -159,6 +159,8 @@ class Result:
     step_by_part: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(STEP_PARTS))
     work_s_by_stage: Mapping[str, float | None] | None = None
     """Seconds of all makers together, whether anyone waited for them or not: what is not in a wait was masked."""
+    lock_wait_s: float | None = None
+    """Of that, what threads of one process waited for the interpreter lock; part of `decode`: it is others that compute then."""
     handoff_latency_ms: Spread | None = None
     """From a batch's end in its worker to the consumer's having it unpickled, of batches that came from a worker process."""
     blocked_samples: Mapping[str, Any] | None = None

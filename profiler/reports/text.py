@@ -16,6 +16,7 @@ from rich.text import Text
 from ..result import NEIGHBOURS_SHARE, Cost, Diagnosis, Finding, Result, Storage
 from ..run import Run
 from ..units import count, duration, rate, share, size, speedup
+from . import _making as _making_words
 from ._page import page
 from ._words import BUSY, CAUSES, NOT_MEASURED, PARTS, STAGES, labels, no_storage, setup, share_or_not, throughput
 
@@ -35,11 +36,12 @@ def render(run: Run, result: Result, diagnosis: Diagnosis, *, width: int | None 
         _findings(diagnosis.findings),
         _headline(result),
         _where(result),
+        _making(result),
         _storage(result),
         _cost(result),
         _not_measured(result),
     ]
-    return page(sections, width=width, colour=colour)
+    return page(filter(None, sections), width=width, colour=colour)
 
 
 def footer(folder: str, program: str) -> str:
@@ -218,6 +220,14 @@ def _notes(result: Result) -> list[str]:
     return notes
 
 
+# Where batches are made
+
+
+def _making(result: Result) -> RenderableType | None:
+    told = _making_words.rows(result)
+    return _pairs(told) if told else None
+
+
 # What the storage shows
 
 
@@ -325,6 +335,7 @@ MEASURES = {
     "memory": "memory",
     "foreign_cpu_share": "CPU used by other processes",
     "throttled_share": "throttling by a CPU quota",
+    "pressure": "pressure on CPU, I/O and memory",
     "au": "accelerator utilisation against an ideal loader",
     "profiler_cost": "cost of profiling",
 }
