@@ -11,7 +11,7 @@ SCENARIO ?= scenarios/ssd.yaml
 GPU_PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types wheel gpu bench long accuracy clean
+.PHONY: help run test lint format types wheel gpu bench overhead accuracy long clean
 
 help:                   ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -59,6 +59,9 @@ gpu:                    ## all checks that need a GPU, in a table; installs noth
 
 bench: .venv/dev        ## what recording costs on this machine
 	$(BIN)/python benchmarks/recording.py
+
+overhead: .venv/dev     ## what recording costs beside torch.profiler and py-spy; most of an hour
+	$(BIN)/python benchmarks/overhead.py
 
 long: .venv/dev         ## a million steps: what memory, disk and reports take; some minutes
 	$(BIN)/python benchmarks/long_run.py

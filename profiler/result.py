@@ -160,7 +160,7 @@ class Result:
     work_s_by_stage: Mapping[str, float | None] | None = None
     """Seconds of all makers together, whether anyone waited for them or not: what is not in a wait was masked."""
     lock_wait_s: float | None = None
-    """Of that, what threads of one process waited for the interpreter lock; part of `decode`: it is others that compute then."""
+    """Of that, what threads of one process waited for the interpreter lock; part of `decode`: others compute meanwhile."""
     handoff_latency_ms: Spread | None = None
     """From a batch's end in its worker to the consumer's having it unpickled, of batches that came from a worker process."""
     blocked_samples: Mapping[str, Any] | None = None
