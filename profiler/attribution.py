@@ -35,7 +35,7 @@ def stages(waited: Intervals, line: Timeline, n_workers: int) -> Stages:
     drawing, rest = intersect(waited_later, line.sampler), subtract(waited_later, line.sampler)
     split["startup"], split["sampler"] = float(total(waited) - total(waited_later)), float(total(drawing))
     taking = _taking(line.waits, line.made) if n_workers else _NOTHING
-    split |= _shared_out(rest, taking, pieces(line.made), line.made)
+    split |= _shared_out(rest, taking, line)
     split["handoff"] = (split["handoff"] or 0.0) if n_workers else 0.0
     explained = sum(ns or 0.0 for stage, ns in split.items() if stage != "unexplained")
     split["unexplained"] = max(0.0, total(waited) - explained)
@@ -151,9 +151,13 @@ def _behind_the_lock(made: Columns) -> NDArray[np.bool_]:
     return behind
 
 
-def _shared_out(waited: Intervals, taking: Taking, made: Sequence[Piece], columns: Columns) -> Stages:
-    """Goes along all edges; between two of them nothing changes."""
-    edges = np.unique(np.concatenate([waited.ravel(), taking.start, taking.end, *(each[i] for each in made for i in (0, 1))]))
+def _shared_out(waited: Intervals, taking: Taking, line: Timeline) -> Stages:
+    """Goes along all edges; between two of them nothing changes. While no maker is at anything a batch, or the indices for one,
+    are on their way; unless the consumer is shutting the makers down.
+    """
+    made = pieces(line.made)
+    times = (waited.ravel(), line.ending.ravel(), taking.start, taking.end)
+    edges = np.unique(np.concatenate([*times, *(each[i] for each in made for i in (0, 1))]))
     if len(waited) == 0 or len(edges) < 2:
         return dict.fromkeys(("fetch", "decode", "core_shortage", "collate", "handoff"), 0.0)
     inside = np.diff(edges) * _at(edges, waited[:, 0], waited[:, 1])
@@ -166,10 +170,10 @@ def _shared_out(waited: Intervals, taking: Taking, made: Sequence[Piece], column
     for piece in made:
         for stage, share in piece.shares.items():
             ns[stage] += float((_at(edges, piece.start, piece.end, share) * per_maker).sum())
-    nobody = float(asked[active < 0.5].sum())
+    on_its_way = float(asked[(active < 0.5) & (_at(edges, line.ending[:, 0], line.ending[:, 1]) < 0.5)].sum())
     ns["core_shortage"] += float((inside * queueing).sum())
-    known = bool((columns["items_runq_ns"] >= 0).all())
-    handoff = float((inside * computing).sum()) + nobody
+    known = bool((line.made["items_runq_ns"] >= 0).all())
+    handoff = float((inside * computing).sum()) + on_its_way
     return {**ns, "core_shortage": ns["core_shortage"] if known else None, "handoff": handoff}
 
 

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .timeline import Epoch, Steps, Timeline
+from .timeline import NEVER, Epoch, Steps, Timeline
 
 MS = 1e6
-LONGEST_NS = 3_600_000_000_000
-"""What began longer ago is no time: it was not measured."""
 
 
 def startup(line: Timeline, epoch: Epoch) -> dict[str, Any]:
@@ -30,7 +28,7 @@ def startup(line: Timeline, epoch: Epoch) -> dict[str, Any]:
     return {
         "iter_ms": (epoch.iterated_ns - epoch.start_ns) / MS,
         "workers_started": int(mine.sum()),
-        "process_ms": _max_ms((init - born)[born > epoch.start_ns - LONGEST_NS]),
+        "process_ms": _max_ms((init - born)[born > NEVER]),
         "init_ms": _max_ms(ready - init),
         "ready_at_ms": _max_ms(ready - epoch.start_ns),
         "first_item_at_ms": (int(begun[at]) - epoch.start_ns) / MS if at < len(begun) and begun[at] < epoch.end_ns else None,

@@ -16,6 +16,8 @@ from .intervals import Intervals, Times, complement, cut, intersect, subtract, t
 from .run import Run
 
 Columns = dict[str, NDArray[np.int64]]
+NEVER = np.iinfo(np.int64).min
+"""A time that was not measured."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Timeline:
     waits: Waits
     sampler: Intervals
     """The training thread draws indices."""
+    ending: Intervals
+    """It is in a next() that raises, and shuts workers down."""
     received: Columns
     """The spans of kind RECEIVE, their times on the cut clock; likewise the run's items, starts of workers and readings."""
     items: Columns
@@ -142,6 +146,7 @@ def timeline(run: Run) -> Timeline | None:
         startup=_startup(epochs, steps, made) if len(made["begin_ns"]) else None,
         made=made,
         waits=_waits(by_kind[Kind.WAIT], by_kind[Kind.END]),
+        ending=union(_pairs(by_kind[Kind.END])),
         sampler=union(_pairs(by_kind[Kind.SAMPLER])),
         received=by_kind[Kind.RECEIVE],
         items=_shifted(run.items, ("start_ns", "end_ns"), zero, away),
@@ -167,7 +172,7 @@ def _pairs(spans: Columns) -> Intervals:
 def _shifted(table: object, times: tuple[str, ...], zero: int, away: Intervals) -> Columns:
     columns: Columns = dict(table)  # type: ignore[call-overload]
     origin = int(cut(zero, away))
-    return columns | {name: cut(columns[name], away) - origin for name in times}
+    return columns | {name: np.where(columns[name] < 0, NEVER, cut(columns[name], away) - origin) for name in times}
 
 
 def _steps(by_kind: dict[Kind, Columns]) -> tuple[Steps, tuple[Epoch, ...]]:

@@ -4,6 +4,8 @@ KINDS = (
     "not_input_bound",
     "too_short",
     "too_little_parallelism",
+    "handoff",
+    "interpreter_lock",
     "decode_cpu",
     "disk_seeks",
     "storage_latency",

@@ -23,5 +23,5 @@ def judge(result: Result) -> Finding | None:
         try_next="Worker processes, each of which has a lock of its own (--set loader=torch_workers "
         "--set loader.num_workers=2), or decoding by a library that gives the lock away. More threads cannot help.",
         evidence=_stall.evidence(result) | {"lock_wait_s": result.lock_wait_s, "lock_wait_part_of_work": of_work},
-        wall_share=_stall.wall_share(result, "decode", "core_shortage") + 1e-9,
+        wall_share=_stall.wall_share(result, "decode", "core_shortage"),
     )

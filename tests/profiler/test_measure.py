@@ -284,6 +284,15 @@ CONTRACT = {
     "findings",
 }
 ADDED = {
+    "work_s_by_stage",
+    "lock_wait_s",
+    "blocked_samples",
+    "slowest_samples",
+    "processes",
+    "pressure",
+    "disk",
+    "gpu",
+    "throttled_periods_share",
     "cpu_cores",
     "sampled_share",
     "worst_steps",
