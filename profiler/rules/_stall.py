@@ -36,7 +36,15 @@ def is_main(result: Result, *stages: str) -> bool:
 
 
 def serves_one_at_a_time(result: Result) -> bool:
-    """Whether the storage is known to: a disk that rotates, real or emulated. Virtual disks call themselves rotational."""
+    """Whether what samples come from is known to, or was seen to: those that were blocked at once waited for each other."""
+    if has_one_head(result):
+        return True
+    seen = (result.blocked_samples or {}).get("one_at_a_time")
+    return seen is True
+
+
+def has_one_head(result: Result) -> bool:
+    """Whether the storage is a disk that rotates, real or emulated. Virtual disks call themselves rotational."""
     if (result.storage.cached_share or 0.0) > 0.5:  # most did not come from it
         return False
     disk, device = result.source.get("disk") or {}, result.source.get("device") or {}

@@ -1,5 +1,7 @@
 """A disk that serves one read at a time gets its own advice, and no more workers."""
 
+import dataclasses
+
 import pytest
 
 from profiler.measure import measure
@@ -47,3 +49,14 @@ def test_it_says_nothing_where_decoding_is_the_cost():
 def test_a_disk_that_was_not_read_is_not_blamed():
     seeks, _, _ = judged({"medium": "disk", "disk": {"rotational_flag": True, "virtual": False}}, from_device=False)
     assert seeks is None
+
+
+IN_LINE = {"n": 100, "blocked_ms_mean": 5.0, "in_flight_mean": 1.9, "one_at_a_time": True, "slope": 0.97, "meetings": 80}
+
+
+def test_samples_that_were_seen_to_wait_in_line_do_so_whatever_their_source_calls_itself():
+    run = FakeLoop(load_ns=20 * MS, step_ns=MS, blocked_share=0.9).run()
+    result = dataclasses.replace(measure(run), blocked_samples=IN_LINE)
+    assert "Samples wait in line" in disk_seeks.judge(result).verdict
+    assert "each by 97.0 % of the time" in disk_seeks.judge(result).because
+    assert (storage_latency.judge(result), too_little_parallelism.judge(result)) == (None, None)
