@@ -159,13 +159,17 @@ def _fetching(kind: type, probe: Probe) -> type:
 
 
 def _marked(kind: type, here: Callable[[], Maker]) -> type:
-    """A fetcher that says when its items are made: that is when it looks up `collate_fn`, to call it."""
+    """A fetcher that says when its items are made: that is when it looks up `collate_fn`, to call it with `data`.
+
+    How many were asked for is not how many there are: the last batch of a stream is as long as it gets.
+    """
 
     class Marked(kind):
         @property
         def collate_fn(self) -> Any:
             maker = here()
-            maker.items(maker.n_items)
+            samples = sys._getframe(1).f_locals.get("data") if self.auto_collation else None
+            maker.items(len(samples) if isinstance(samples, list) else maker.n_items)
             return self.__dict__["collate_fn"]
 
     return Marked
