@@ -122,6 +122,12 @@ class _Arrival:
         return self._read(*arguments)
 
 
+def _is_batch(message: Any) -> bool:
+    """Whether it came with a number, and is not an error or the end of a worker's data that is sent in place of a batch."""
+    numbered = isinstance(message, tuple) and isinstance(message[0], int)
+    return numbered and type(message[1]).__name__ not in ("ExceptionWrapper", "_IterableDatasetStopIteration")
+
+
 class _Received:
     """In place of the result queue's `get`, in whatever thread calls it."""
 
@@ -131,7 +137,7 @@ class _Received:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         queue: Any = self._queue()
         message = type(queue).get(queue, *arguments, **named)
-        if isinstance(message, tuple) and isinstance(message[0], int):
+        if _is_batch(message):
             self._stamps.note(Kind.RECEIVE, message[0], self._arrival.started_ns, time.perf_counter_ns())
         return message
 
@@ -154,6 +160,8 @@ def _fetching(kind: type, probe: Probe) -> type:
 def _marked(kind: type, here: Callable[[], Maker]) -> type:
     """A fetcher that says what it is at: it looks up `dataset` or `dataset_iter` to make a sample, and when all are made
     `collate_fn`, to call it.
+
+    Of a stream, how many were asked for is not how many there are: the last batch is as long as it gets.
     """
 
     class Marked(kind):
@@ -170,7 +178,10 @@ def _marked(kind: type, here: Callable[[], Maker]) -> type:
         @property
         def collate_fn(self) -> Any:
             maker = here()
-            maker.items(maker.n_items)
+            streamed = (
+                sys._getframe(1).f_locals.get("data") if "dataset_iter" in self.__dict__ and self.auto_collation else None
+            )
+            maker.items(len(streamed) if isinstance(streamed, list) else maker.n_items)
             return self.__dict__["collate_fn"]
 
     return Marked
@@ -247,12 +258,12 @@ class _Get:
 
 
 class _Put:
-    """In place of the result queue's `put` in a worker. An error or an end of data that is sent in place of a batch is none."""
+    """In place of the result queue's `put` in a worker."""
 
     def __init__(self, put: Callable[..., None], maker: Maker) -> None:
         self._put, self._maker = put, maker
 
     def __call__(self, message: Any, *arguments: Any, **named: Any) -> None:
-        if self._maker.has_items and type(message[1]).__name__ != "ExceptionWrapper":
+        if self._maker.has_items and _is_batch(message):
             self._maker.end()
         self._put(message, *arguments, **named)
