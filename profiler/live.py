@@ -106,7 +106,8 @@ def _outcome(run: Measured | None, problem: str | None) -> str:
         return f"not measured: {problem or 'it failed before'}"
     idle = "not measured" if run.device_idle_share is None else share(run.device_idle_share)
     disturbed = f"   disturbed: others took {share(run.foreign_cpu_share or 0)} of the cores" if run.noisy else ""
-    return f"{count(run.throughput_samples_per_s or 0)} samples/s, idle {idle}{disturbed}"
+    rate = run.throughput_samples_per_s
+    return f"{'throughput not measured' if rate is None else f'{count(rate)} samples/s'}, idle {idle}{disturbed}"
 
 
 @contextmanager

@@ -200,6 +200,15 @@ def _from_emulated(asked: int | None, resident: float | None) -> int | None:
     return None if asked is None or resident is None else round(asked * (1 - resident))
 
 
+def _served(epochs: Sequence[Mapping[str, Any]], asked: int | None) -> int | None:
+    """Of an emulated device, in the whole run: of one that was sampled only some epochs are known, and stand for the others."""
+    of_each = [(epoch["bytes_from_device"], epoch["bytes_asked"]) for epoch in epochs]
+    if not asked or not of_each or any(None in pair for pair in of_each):
+        return None
+    served, known = (sum(column) for column in zip(*of_each, strict=True))
+    return round(asked * served / known) if known else None
+
+
 def _sum(counts: NDArray[np.int64]) -> int | None:
     """The sum; None where nothing was recorded or an entry was not measured (-1)."""
     return None if len(counts) == 0 or bool((counts < 0).any()) else int(counts.sum())
@@ -214,8 +223,7 @@ def _storage(run: Run, line: Timeline, epochs: Sequence[Mapping[str, Any]], samp
         made = {name: run.made[name] for name in _COUNTS}
     asked, fetched = _sum(made["bytes_asked"]), _sum(made["bytes_from_device"])
     if run.header.source.get("emulated"):
-        served = [epoch["bytes_from_device"] for epoch in epochs]
-        fetched = None if None in served else sum(served)
+        fetched = _served(epochs, asked)
     cached = None if not asked or fetched is None else min(1.0, max(0.0, 1 - fetched / asked))
     return Storage(asked, fetched, cached, _sum(made["n_items"]), bool(run.header.source.get("emulated")))
 

@@ -145,13 +145,8 @@ def _attach(speed: Speed, n_samples: int, clock_ns: Callable[[], int], sleep: Ca
     device = _attached.get(path)
     if device is None:
         device = Device.__new__(Device)
-        device._speed, device._n_samples, device._clock_ns, device._sleep, device._path = (
-            speed,
-            n_samples,
-            clock_ns,
-            sleep,
-            path,
-        )
+        device._speed, device._n_samples, device._path = speed, n_samples, path
+        device._clock_ns, device._sleep = clock_ns, sleep
         device._open()
         _attached[path] = device
     return device
