@@ -46,6 +46,8 @@ class Source(Protocol):
     A source may also have `jpeg_paths: list[str]`: sample i is the JPEG file jpeg_paths[i], which anyone may read and decode in
     place of `read` and `decode`, with the same result but for the resampling. Where reading must go through the source, as with
     an emulated device, there is no such attribute: ask with getattr(source, "jpeg_paths", None).
+
+    Likewise `resident_share() -> float | None`: what `start_epoch` returns, at any time and without changing anything.
     """
 
     sample_shape: tuple[int, ...]

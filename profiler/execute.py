@@ -121,12 +121,14 @@ def train(
     interrupted: Callable[[], None],
 ) -> None:
     """Take a batch, give it to the model, until the scenario's end."""
-    residents: list[float | None] = []
+    resident_share: Callable[[], float | None] = getattr(parts.source, "resident_share", lambda: None)
+    before: list[float | None] = []
+    after: list[float | None] = []
     for epoch in itertools.count() if scenario.epochs is None else range(scenario.epochs):
         with stamps.aside():
-            residents.append(parts.source.start_epoch())
-            if residents[-1] is not None and len(residents) <= MOST_EPOCHS_NOTED:
-                note(resident_shares=list(residents))
+            before.append(parts.source.start_epoch())
+            if before[-1] is not None and len(before) <= MOST_EPOCHS_NOTED:
+                note(resident_shares=list(before), resident_shares_after=list(after))
             delivered.next_epoch()
             batches = index_batches(len(parts.source), scenario.batch_size, scenario.seed, epoch)
         epoch_batches = watched(parts.loader.epoch(batches), parts.probe, stamps)
@@ -137,7 +139,12 @@ def train(
             delivered.add(batch.index)
             interrupted()
             if _is_over(scenario, stamps):
-                return
+                break
+        with stamps.aside():
+            after.append(resident_share() if len(after) < MOST_EPOCHS_NOTED else None)
+        if _is_over(scenario, stamps):
+            break
+    note(resident_shares_after=after)
 
 
 def _is_over(scenario: Scenario, stamps: Watch) -> bool:

@@ -171,8 +171,8 @@ def _cut(line: Timeline, epoch: Epoch) -> bool:
 def _epoch(run: Run, line: Timeline, epoch: Epoch, mine: NDArray[np.int64]) -> dict[str, Any]:
     """mine: which of the makers' records are of this epoch."""
     first = line.steps.first_of(epoch.number)
-    residents = run.header.resident_shares
-    resident = residents[epoch.number] if epoch.number < len(residents) else None
+    shares = (run.header.resident_shares, run.header.resident_shares_after)
+    resident, after = (of_each[epoch.number] if epoch.number < len(of_each) else None for of_each in shares)
     asked, fetched = _sum(line.made["bytes_asked"][mine]), _sum(line.made["bytes_from_device"][mine])
     emulated = run.header.source.get("emulated")
     return {
@@ -182,6 +182,7 @@ def _epoch(run: Run, line: Timeline, epoch: Epoch, mine: NDArray[np.int64]) -> d
         "bytes_asked": asked,
         "bytes_from_device": _from_emulated(asked, resident) if emulated else fetched,
         "resident_share_before": resident,
+        "resident_share_after": after,
         "startup": startup(line, epoch),
     }
 

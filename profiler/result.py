@@ -123,7 +123,7 @@ class Result:
     """The window: from the first iter() to the end of the last epoch."""
     epochs_detail: Sequence[Mapping[str, Any]] = ()
     """Per epoch (of more than 1,000 the first ones and the last): epoch, wall_s, first_wait_ms, bytes_asked,
-    bytes_from_device, resident_share_before."""
+    bytes_from_device, resident_share_before, resident_share_after, startup."""
     distinct_samples: int | None = None
     loss: Mapping[str, float | None] | None = None
     """first, last: means over the first and the last (at most ten) steps; null if not a number, as after a divergence."""

@@ -69,6 +69,8 @@ class Header:
     """When the trainer process started, on the clock of the events."""
     resident_shares: Sequence[float | None] = field(default_factory=list)
     """Per epoch: the share of the source's bytes in the page cache right before its first batch. null: cannot be told."""
+    resident_shares_after: Sequence[float | None] = field(default_factory=list)
+    """The same right after its last batch."""
     outcome: Outcome | None = None
     """null while the run goes on, or if it was killed."""
 

@@ -40,6 +40,9 @@ class EmulatedFiles(JpegFiles):
     def start_epoch(self) -> float | None:
         if self.cold:
             self._device.forget()
+        return self.resident_share()
+
+    def resident_share(self) -> float | None:
         return self._device.read_share()
 
     def describe(self) -> dict[str, Any]:

@@ -74,10 +74,12 @@ class Folder:
         self._disk |= _disk.measure([name for name, _ in self._files if os.access(name, os.R_OK)]) if self.cold else {}
 
     def start_epoch(self) -> float | None:
-        names = [name for name, _ in self._files]
         if self.cold:
-            evict(names)
-        return resident_share(names)
+            evict([name for name, _ in self._files])
+        return self.resident_share()
+
+    def resident_share(self) -> float | None:
+        return resident_share([name for name, _ in self._files])
 
     def describe(self) -> dict[str, Any]:
         size = f", {self._bytes / 1e6:,.0f} MB" if self._bytes else ""

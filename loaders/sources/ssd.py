@@ -52,10 +52,12 @@ class Ssd(JpegFiles):
         return _direct.read(self.name(index)) if self.o_direct else super().read(index)
 
     def start_epoch(self) -> float | None:
-        names = self.names()
         if self.cold:
-            evict(names)
-        return None if self.o_direct else resident_share(names)  # direct reads come from the disk, whatever is cached
+            evict(self.names())
+        return self.resident_share()
+
+    def resident_share(self) -> float | None:
+        return None if self.o_direct else resident_share(self.names())  # direct reads come from the disk, whatever is cached
 
     def describe(self) -> dict[str, Any]:
         size = f", {self._total_bytes / 1e6:,.0f} MB" if self._total_bytes else ""

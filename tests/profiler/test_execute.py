@@ -83,7 +83,7 @@ def test_the_cost_of_recording_is_measured_and_kept(run):
     assert cost.us_per_step_main > 0
     assert cost.us_per_batch_worker > 0
     assert 0 < cost.share < 1
-    assert cost.records == len(["iter", "end"]) * 2 + 14 * len(["wait", "busy", "made"]) + len(["harness"]) * 2
+    assert cost.records == len(["iter", "end"]) * 2 + 14 * len(["wait", "busy", "made"]) + len(["before", "after"]) * 2
 
 
 def test_what_a_part_refuses_is_refused_before_samples_are_written(tmp_path):
