@@ -11,7 +11,8 @@ from loaders.sources.synthetic import Wait, compute
 
 SLOW_EVERY, SLOW_FACTOR = 50, 30
 """slow_sample: one sample of so many costs so many times the others."""
-_BUFFER = bytes(16_384)
+_LARGE, _SMALL = bytes(1 << 17), bytes(1 << 12)
+_LAST_NS = 500_000
 
 
 class Cost:
@@ -40,7 +41,7 @@ class Cost:
 
 
 def compute_unlocked(cost_ns: int) -> None:
-    """Burns this much CPU time, outside the interpreter lock but for some microseconds between hashes."""
+    """Burns this much CPU time outside the interpreter lock, which is needed for microseconds between two hashes."""
     end_ns = time.thread_time_ns() + cost_ns
-    while time.thread_time_ns() < end_ns:
-        hashlib.sha256(_BUFFER).digest()
+    while (left_ns := end_ns - time.thread_time_ns()) > 0:
+        hashlib.sha256(_LARGE if left_ns > _LAST_NS else _SMALL).digest()
