@@ -51,6 +51,7 @@ def test_a_cause_that_nobody_waits_for_was_not_injected():
 def test_what_is_wrong_while_others_take_the_cores_is_disturbed_but_for_hogs():
     assert judged(WAIT, result(foreign=0.3, decode=0.5), 2).verdict == "disturbed"
     assert judged(WAIT, result(foreign=0.3, fetch=0.5), 2).verdict == "ok"
+    assert judged(WAIT, result(decode=0.5), 2, stolen=0.03).verdict == "disturbed"
     assert judged(Cell("hogs", "naive", 0), result(foreign=0.9, decode=0.5), 2).verdict == "WRONG"
 
 
