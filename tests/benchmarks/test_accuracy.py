@@ -120,7 +120,7 @@ def test_a_read_waits_and_a_decode_computes_for_as_long_as_it_says():
     cpu = time.thread_time_ns()
     for _ in range(20):
         cost.decode()
-    assert time.thread_time_ns() - cpu == pytest.approx(60 * MS, rel=0.03)
+    assert time.thread_time_ns() - cpu == pytest.approx(60 * MS, rel=0.05)
 
 
 def test_one_sample_in_fifty_is_slow():
@@ -133,6 +133,6 @@ def test_one_sample_in_fifty_is_slow():
 def test_what_a_computation_took_too_long_is_taken_off_the_next():
     computes = ComputeUnlocked()
     cpu = time.thread_time_ns()
-    for _ in range(100):
-        computes(MS // 2)
-    assert time.thread_time_ns() - cpu == pytest.approx(50 * MS, rel=0.03)
+    for _ in range(50):
+        computes(2 * MS)
+    assert time.thread_time_ns() - cpu == pytest.approx(100 * MS, rel=0.05)
