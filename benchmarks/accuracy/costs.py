@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from loaders.sources.synthetic import Wait, compute
 
 SLOW_EVERY, SLOW_FACTOR = 50, 30
 """slow_sample: one sample of so many costs so many times the others."""
-_BUFFER = bytes(16_384)
+_BUFFER = bytes(1 << 18)
 
 
 class Cost:
@@ -23,6 +24,7 @@ class Cost:
     def __init__(self, cause: str, io_ns: int, cpu_ns: int, head: Path | None = None) -> None:
         self._cause, self._io_ns, self._cpu_ns, self._head = cause, io_ns, cpu_ns, head
         self._wait = Wait()
+        self._compute = compute if cause == "decode_python" else ComputeUnlocked()
 
     def read(self, index: int) -> None:
         slow = self._cause == "slow_sample" and index % SLOW_EVERY == 0
@@ -36,11 +38,23 @@ class Cost:
 
     def decode(self) -> None:
         if self._cpu_ns:
-            (compute if self._cause == "decode_python" else compute_unlocked)(self._cpu_ns)
+            self._compute(self._cpu_ns)
 
 
-def compute_unlocked(cost_ns: int) -> None:
-    """Burns this much CPU time, outside the interpreter lock but for some microseconds between hashes."""
-    end_ns = time.thread_time_ns() + cost_ns
-    while time.thread_time_ns() < end_ns:
-        hashlib.sha256(_BUFFER).digest()
+class ComputeUnlocked:
+    """Burns CPU time outside the interpreter lock, exact on average: what one call took too long, by a part of a hash, is
+    taken off the thread's next. Smaller hashes would be exact at once, and fight for the lock between them."""
+
+    def __init__(self) -> None:
+        self._thread = threading.local()
+
+    def __call__(self, cost_ns: int) -> None:
+        now_ns = time.thread_time_ns()
+        end_ns = now_ns + cost_ns - getattr(self._thread, "debt_ns", 0)
+        while now_ns < end_ns:
+            hashlib.sha256(_BUFFER).digest()
+            now_ns = time.thread_time_ns()
+        self._thread.debt_ns = now_ns - end_ns
+
+    def __reduce__(self) -> tuple[type[ComputeUnlocked], tuple[()]]:
+        return ComputeUnlocked, ()

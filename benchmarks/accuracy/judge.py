@@ -17,6 +17,8 @@ UNEXPLAINED_MEDIAN, UNEXPLAINED_MOST = 0.03, 0.08
 SUM_ERROR = 1e-6
 DISTURBED_SHARE = 0.25
 """Of the usable cores taken by others: what is wrong then may be their doing."""
+STOLEN_SHARE = 0.02
+"""Of the usable cores taken by a hypervisor: to a thread that is neither computing nor queueing, and so seems blocked."""
 
 Verdict = Literal["ok", "WRONG", "limit", "disturbed"]
 
@@ -42,9 +44,16 @@ class Judged:
     work_share: float | None
     """fetch / (fetch + decode) of the work."""
     foreign_share: float | None
+    stolen_share: float | None
+
+    @property
+    def others_share(self) -> float:
+        """Taken by other processes and machines, of the usable cores; without the hogs that belong to a cell."""
+        return (0.0 if self.cell.cause == "hogs" else self.foreign_share or 0.0) + (self.stolen_share or 0.0)
 
 
-def judged(cell: Cell, result: Mapping[str, Any], cores: int) -> Judged:
+def judged(cell: Cell, result: Mapping[str, Any], cores: int, stolen: float | None = None) -> Judged:
+    """stolen: of the usable cores, by a hypervisor; None: not known."""
     found, found_share = largest(cell, result["input_wait_by_stage"])
     unexplained, work = result["input_wait_by_stage"]["unexplained"], work_share(result)
     expected = cell.expected(cores)
@@ -58,7 +67,7 @@ def judged(cell: Cell, result: Mapping[str, Any], cores: int) -> Judged:
     return Judged(
         cell=cell,
         expected=expected,
-        verdict=_verdict(cell, foreign, bool(told), limit is not None),
+        verdict=_verdict(bool(told), limit is not None, _is_disturbed(cell, foreign, stolen)),
         problems=tuple(told),
         wall_s=result["wall_s"],
         wait_share=result["input_wait_share"],
@@ -67,18 +76,23 @@ def judged(cell: Cell, result: Mapping[str, Any], cores: int) -> Judged:
         unexplained_share=unexplained,
         work_share=work,
         foreign_share=foreign,
+        stolen_share=stolen,
     )
 
 
 def failed(cell: Cell, cores: int, why: str) -> Judged:
     """A cell that could not be measured."""
-    return Judged(cell, cell.expected(cores), "WRONG", (why,), 0.0, 0.0, None, None, None, None, None)
+    return Judged(cell, cell.expected(cores), "WRONG", (why,), 0.0, 0.0, None, None, None, None, None, None)
 
 
-def _verdict(cell: Cell, foreign: float | None, told: bool, limit: bool) -> Verdict:
+def _verdict(told: bool, limit: bool, is_disturbed: bool) -> Verdict:
     if limit or not told:
         return "limit" if limit else "ok"
-    return "disturbed" if cell.cause != "hogs" and (foreign or 0.0) > DISTURBED_SHARE else "WRONG"
+    return "disturbed" if is_disturbed else "WRONG"
+
+
+def _is_disturbed(cell: Cell, foreign: float | None, stolen: float | None) -> bool:
+    return (cell.cause != "hogs" and (foreign or 0.0) > DISTURBED_SHARE) or (stolen or 0.0) > STOLEN_SHARE
 
 
 def largest(cell: Cell, by_stage: Mapping[str, float | None]) -> tuple[str | None, float | None]:

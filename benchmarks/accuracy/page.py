@@ -10,6 +10,7 @@ from benchmarks.accuracy import grid
 from benchmarks.accuracy.judge import (
     DISTURBED_SHARE,
     RATIO_POINTS,
+    STOLEN_SHARE,
     SUM_ERROR,
     UNEXPLAINED_MEDIAN,
     UNEXPLAINED_MOST,
@@ -18,8 +19,8 @@ from benchmarks.accuracy.judge import (
     unexplained_median,
 )
 
-HEAD = ("cause", "loader", "workers", "start", "wall", "wait", "expected", "found", "unexplained", "others", "result")
-RIGHT = {"workers", "wall", "wait", "unexplained", "others"}
+HEAD = ("cause", "loader", "workers", "start", "wall", "wait", "expected", "found", "unexplained", "others", "stolen", "result")
+RIGHT = {"workers", "wall", "wait", "unexplained", "others", "stolen"}
 
 Line = tuple[str, ...]
 
@@ -45,7 +46,8 @@ A cell is right if
 * `unexplained` is at most {UNEXPLAINED_MOST:.0%} of wall, its median at most {UNEXPLAINED_MEDIAN:.0%};
 * the stages of the wait and those of the stall sum to their whole to {SUM_ERROR:g}.
 
-*disturbed*: not right in three attempts, but others took over {DISTURBED_SHARE:.0%} of the cores, which may be why.
+*disturbed*: not right in three attempts, but others took over {DISTURBED_SHARE:.0%} of the cores, or a hypervisor over
+{STOLEN_SHARE:.0%}, which may be why.
 *limit*: another stage is found by design, and the notes say why.
 
 Beside `hogs` run {grid.hogs(cores)} busy processes, two a core; they are the *others* there. Where more workers compute than
@@ -127,6 +129,7 @@ def _line(row: Judged) -> Line:
         "short wait" if row.found is None else f"{row.found} {row.found_share:.0%}",
         _percent(row.unexplained_share),
         _percent(row.foreign_share),
+        _percent(row.stolen_share),
         row.verdict,
     )
 

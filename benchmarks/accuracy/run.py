@@ -47,13 +47,26 @@ def measured(cell: Cell, folder: Path, cores: int) -> Judged:
     (folder / "cell.yaml").write_text(yaml.safe_dump(grid.scenario(cell, cores), sort_keys=False))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "STALLSCOPE_CACHE": str(folder / "cache")}
     command = [sys.executable, "-m", "profiler", "run", "cell.yaml", "--out", "run", "--quiet"]
+    before = stolen_s(), time.monotonic()
     with _hogs(grid.hogs(cores) if cell.cause == "hogs" else 0):
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     if done.returncode != 0:
         return failed(cell, cores, f"exit status {done.returncode}: {(done.stderr or done.stdout).strip()}")
-    return judged(cell, json.loads((folder / "run/result.json").read_text()), cores)
+    after = stolen_s(), time.monotonic()
+    stolen = (after[0] - before[0]) / (after[1] - before[1]) / cores
+    return judged(cell, json.loads((folder / "run/result.json").read_text()), cores, stolen)
+
+
+def stolen_s(stat: Path = Path("/proc/stat")) -> float:
+    """Seconds since boot in which the hypervisor gave our cores to others."""
+    lines = [line.split() for line in stat.read_text().splitlines()] if stat.exists() else []
+    ours = affinity_cores()
+    cores = [
+        line for line in lines if line[0][3:].isdigit() and line[0][:3] == "cpu" and (not ours or int(line[0][3:]) in ours)
+    ]
+    return sum(int(line[8]) for line in cores) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -71,8 +84,11 @@ def _hogs(number: int) -> Iterator[None]:
 def undisturbed(cell: Cell, cores: int) -> Judged:
     """A run of a cell, made again up to twice while others disturb it."""
     for _ in range(1 + MOST_REPEATS):
-        with tempfile.TemporaryDirectory() as folder:
-            row = measured(cell, Path(folder), cores)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            try:
+                row = measured(cell, Path(folder), cores)
+            except subprocess.TimeoutExpired:
+                row = failed(cell, cores, f"not over after {TIMEOUT_S} s")
         if row.verdict != "disturbed":
             break
     return row

@@ -12,5 +12,5 @@ pytest.importorskip("torch")
 def test_the_injected_cause_is_found(cell):
     row = run.undisturbed(cell, run.usable_cores())
     if row.verdict == "disturbed":
-        pytest.skip(f"needs a quiet machine: others took {row.foreign_share:.0%} of the cores")
+        pytest.skip(f"needs a quiet machine: others took {row.others_share:.0%} of the cores")
     assert row.verdict == "ok", row.problems
