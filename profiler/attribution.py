@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .events import STAGES
-from .intervals import Intervals, Times, intersect, subtract, total
+from .intervals import Intervals, Times, intersect, subtract, total, union
 from .timeline import Columns, Timeline, Waits
 
 Stages = dict[str, float | None]
@@ -46,6 +46,9 @@ STAMPS = 3
 """In each record of a batch."""
 LOCKED_NS = 500_000
 """A stamp that finds the interpreter lock free takes microseconds; else up to the switch interval of 5 ms, a waiting thread."""
+
+BUSY_SHARE = 0.7
+"""Of one core, while makers are at work: less, and the interpreter is free too often to be what they wait for."""
 
 
 class Taking(NamedTuple):
@@ -140,15 +143,24 @@ def _computed_beside(made: Columns) -> Times:
 def _behind_the_lock(made: Columns) -> NDArray[np.bool_]:
     """Batches made by one of several threads of a process whose interpreter is never free.
 
-    Known by sample: the stamps themselves give the lock away and have to get it back. Where half of them wait long for it, one
-    thread computes at all times, and only one; what others read meanwhile holds nobody up.
+    Then one thread computes at all times, and only one; what others read meanwhile holds nobody up. Known by sample: the stamps
+    themselves give the lock away and have to get it back. Where cores are short rather than the lock, nothing is said: who holds
+    the lock stands in the queue for a core then, and everybody seems to wait for the lock.
     """
     behind = np.zeros(len(made["pid"]), dtype=np.bool_)
     for pid in np.unique(made["pid"]).tolist():
         mine = made["pid"] == pid
-        if len(np.unique(made["thread_id"][mine])) > 1 and np.median(made["lock_ns"][mine]) >= STAMPS * LOCKED_NS:
+        if len(np.unique(made["thread_id"][mine])) > 1 and _is_never_free({name: made[name][mine] for name in made}):
             behind |= mine
     return behind
+
+
+def _is_never_free(made: Columns) -> bool:
+    wall = made["items_ns"] - made["begin_ns"]
+    cpu, runq = int(made["items_cpu_ns"].sum()), int(np.maximum(0, made["items_runq_ns"]).sum())
+    active = total(union(np.column_stack((made["begin_ns"], made["end_ns"]))))
+    waits_long = float(np.median(made["lock_ns"])) >= STAMPS * LOCKED_NS
+    return waits_long and cpu >= BUSY_SHARE * active and int(wall.sum()) - cpu - runq >= runq
 
 
 def _shared_out(waited: Intervals, taking: Taking, line: Timeline) -> Stages:

@@ -29,6 +29,8 @@ STARTED = struct.Struct(f"={len(Started._fields)}q")
 RECORDS_PER_FILE = 1 << 15
 RECORDS_PER_READ = 1 << 14
 """Files are read in pieces of 2.2 MB: a run of any length stays in the memory that it has."""
+LONG_STAMP_NS = 100_000
+"""Twenty times what a stamp takes: something came between."""
 ITEM_NS, SHORT_ITEM_NS = 350_000, 100_000
 """A sample's own stamp takes 3 us: of samples that take this long it is 1 %. Of shorter ones every fourth batch is stamped."""
 ITEMS_KEPT = 1 << 14
@@ -227,7 +229,10 @@ class Maker:
         before = time.perf_counter_ns()
         cpu, runq = self._clock.read()
         now = time.perf_counter_ns()
-        self._lock_ns += now - before
+        if now - before > LONG_STAMP_NS:
+            runq_before, (cpu, runq) = runq, self._clock.read()
+            self._lock_ns += max(0, now - before - max(0, runq - runq_before))
+            now = time.perf_counter_ns()
         return now, cpu, runq
 
     def _read_io(self) -> tuple[int, int]:

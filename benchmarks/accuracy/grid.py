@@ -65,7 +65,6 @@ CAUSES: Mapping[str, Injected] = {
 }
 START_MS = 1000.0
 SLOW_START_EPOCHS, SLOW_START_STEPS = 3, 30
-LOCK_LIMIT = "threads that wait for the interpreter lock count as blocked, which is fetch"
 
 
 @dataclass(frozen=True)
@@ -122,11 +121,6 @@ class Cell:
     def _takes_turns(self) -> bool:
         """Whether its makers share an interpreter and compute in it: one at a time."""
         return self.cause == "decode_python" and self.loader == "threads"
-
-    @property
-    def limit(self) -> tuple[str, str] | None:
-        """A stage that is found in place of the expected one, by design, and why."""
-        return ("fetch", LOCK_LIMIT) if self._takes_turns and self.workers > 1 else None
 
     @property
     def work_share(self) -> float | None:

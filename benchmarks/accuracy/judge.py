@@ -20,7 +20,7 @@ DISTURBED_SHARE = 0.25
 STOLEN_SHARE = 0.02
 """Of the usable cores taken by a hypervisor: to a thread that is neither computing nor queueing, and so seems blocked."""
 
-Verdict = Literal["ok", "WRONG", "limit", "disturbed"]
+Verdict = Literal["ok", "WRONG", "disturbed"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Judged:
     expected: tuple[str, ...]
     verdict: Verdict
     problems: tuple[str, ...]
-    """What is wrong; of a limit, why it is one."""
+    """What is wrong."""
     wall_s: float
     wait_share: float
     """Of wall, with start-up."""
@@ -57,18 +57,15 @@ def judged(cell: Cell, result: Mapping[str, Any], cores: int, stolen: float | No
     found, found_share = largest(cell, result["input_wait_by_stage"])
     unexplained, work = result["input_wait_by_stage"]["unexplained"], work_share(result)
     expected = cell.expected(cores)
-    problems = [*_sums(result), *_healthy(expected, result), *_ratio(cell, work)]
+    problems = [*_stage(expected, found), *_sums(result), *_healthy(expected, result), *_ratio(cell, work)]
     if unexplained is not None and unexplained > UNEXPLAINED_MOST:
         problems.append(f"unexplained is {unexplained:.1%} of wall")
-    wrong_stage = _stage(expected, found)
-    limit = cell.limit if wrong_stage and not problems and cell.limit and cell.limit[0] == found else None
-    told = [limit[1]] if limit else [*wrong_stage, *problems]
     foreign = result["foreign_cpu_share"]
     return Judged(
         cell=cell,
         expected=expected,
-        verdict=_verdict(bool(told), limit is not None, _is_disturbed(cell, foreign, stolen)),
-        problems=tuple(told),
+        verdict="ok" if not problems else "disturbed" if _is_disturbed(cell, foreign, stolen) else "WRONG",
+        problems=tuple(problems),
         wall_s=result["wall_s"],
         wait_share=result["input_wait_share"],
         found=found,
@@ -83,12 +80,6 @@ def judged(cell: Cell, result: Mapping[str, Any], cores: int, stolen: float | No
 def failed(cell: Cell, cores: int, why: str) -> Judged:
     """A cell that could not be measured."""
     return Judged(cell, cell.expected(cores), "WRONG", (why,), 0.0, 0.0, None, None, None, None, None, None)
-
-
-def _verdict(told: bool, limit: bool, is_disturbed: bool) -> Verdict:
-    if limit or not told:
-        return "limit" if limit else "ok"
-    return "disturbed" if is_disturbed else "WRONG"
 
 
 def _is_disturbed(cell: Cell, foreign: float | None, stolen: float | None) -> bool:
@@ -108,12 +99,8 @@ def largest(cell: Cell, by_stage: Mapping[str, float | None]) -> tuple[str | Non
 
 def work_share(result: Mapping[str, Any]) -> float | None:
     """fetch / (fetch + decode) of what the makers did, whether anybody waited for it or not."""
-    work = result.get("work_by_stage")
-    if work:
-        fetch, decode = work["fetch"], work["decode"]
-    else:
-        workers = result["workers"] or []
-        fetch, decode = (sum(each["active_s"] * each["shares"][kind] for each in workers) for kind in ("blocked", "cpu"))
+    work = result["work_s_by_stage"] or {}
+    fetch, decode = work.get("fetch"), work.get("decode")
     return fetch / (fetch + decode) if fetch is not None and decode is not None and fetch + decode > 0 else None
 
 

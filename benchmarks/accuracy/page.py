@@ -48,7 +48,6 @@ A cell is right if
 
 *disturbed*: not right in three attempts, but others took over {DISTURBED_SHARE:.0%} of the cores, or a hypervisor over
 {STOLEN_SHARE:.0%}, which may be why.
-*limit*: another stage is found by design, and the notes say why.
 
 Beside `hogs` run {grid.hogs(cores)} busy processes, two a core; they are the *others* there. Where more workers compute than
 there are cores, core_shortage is as right as what they compute.
@@ -86,10 +85,9 @@ def table(rows: Sequence[Judged]) -> str:
 
 
 def summary(rows: Sequence[Judged]) -> str:
-    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("ok", "WRONG", "limit", "disturbed")}
+    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("ok", "WRONG", "disturbed")}
     half, ratios = unexplained_median(rows), [abs(row.work_share - row.cell.work_share) for row in rows if _has_ratio(row)]
-    said = [f"{len(rows)} runs: {counts['ok']} ok, {counts['WRONG']} wrong, {counts['limit']} at a known limit, "]
-    said[0] += f"{counts['disturbed']} disturbed."
+    said = [f"{len(rows)} runs: {counts['ok']} ok, {counts['WRONG']} wrong, {counts['disturbed']} disturbed."]
     if half is not None:
         most = max(row.unexplained_share or 0.0 for row in rows if row.verdict != "disturbed")
         over = " (too much)" if half > UNEXPLAINED_MEDIAN else ""

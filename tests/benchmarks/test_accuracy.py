@@ -27,7 +27,7 @@ def result(verdict="input_bound", foreign=0.0, work=(0.0, 0.0), **wait):
         "input_wait_by_stage": stages,
         "input_stall_share": whole,
         "input_stall_by_stage": dict(stages),
-        "workers": [{"active_s": 2.0, "shares": {"blocked": work[0], "cpu": work[1], "runq": 0.0, "collate": 0.0}}],
+        "work_s_by_stage": {"fetch": 2 * work[0], "decode": 2 * work[1], "core_shortage": 0.0, "collate": 0.0},
         "foreign_cpu_share": foreign,
     }
 
@@ -67,8 +67,8 @@ def test_the_ratio_of_the_work_may_be_three_points_off():
     assert judged(MIXED, result(fetch=0.5, work=(0.63, 0.37)), 2).verdict == "WRONG"
 
 
-def test_work_by_stage_counts_where_there_is_one():
-    told = result(fetch=0.5) | {"work_by_stage": {"fetch": 4.0, "decode": 2.0}}
+def test_work_counts_whether_it_was_waited_for_or_not():
+    told = result(fetch=0.5) | {"work_s_by_stage": {"fetch": 4.0, "decode": 2.0}}
     assert judged(MIXED, told, 2).verdict == "ok"
 
 
@@ -77,13 +77,6 @@ def test_too_much_unexplained_or_stages_that_do_not_sum_are_wrong():
     told = result(fetch=0.5)
     told["input_stall_by_stage"]["decode"] = 1e-5
     assert judged(WAIT, told, 2).problems == ("the stages of the stall do not sum to it",)
-
-
-def test_threads_that_compute_in_python_are_a_known_limit():
-    cell = Cell("decode_python", "threads", 4)
-    assert judged(cell, result(fetch=0.7, decode=0.2), 2).verdict == "limit"
-    assert judged(cell, result(collate=0.7, decode=0.2), 2).verdict == "WRONG"
-    assert judged(Cell("decode_python", "threads", 1), result(fetch=0.7, decode=0.2), 2).verdict == "WRONG"
 
 
 def test_more_computing_workers_than_cores_may_stand_in_the_queue():
