@@ -144,8 +144,8 @@ def _behind_the_lock(made: Columns) -> NDArray[np.bool_]:
     """Batches made by one of several threads of a process whose interpreter is never free.
 
     Then one thread computes at all times, and only one; what others read meanwhile holds nobody up. Known by sample: the stamps
-    themselves give the lock away and have to get it back. Where cores are short rather than the lock, nothing is said: who holds
-    the lock stands in the queue for a core then, and everybody seems to wait for the lock.
+    themselves give the lock away and have to get it back. Where cores are short rather than the lock, nothing is said: then who
+    holds the lock stands in the queue for a core, and everybody seems to wait for the lock.
     """
     behind = np.zeros(len(made["pid"]), dtype=np.bool_)
     for pid in np.unique(made["pid"]).tolist():
