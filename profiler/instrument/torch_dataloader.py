@@ -148,8 +148,8 @@ def _fetching(kind: type, probe: Probe) -> type:
 
     class Fetching(marked):
         def fetch(self, index: Any) -> Any:
+            probe.begin()
             maker = probe.here()
-            maker.begin()
             maker.n_items = _length(index)
             batch = super().fetch(index)
             maker.end()
