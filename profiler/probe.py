@@ -50,7 +50,7 @@ class Probe:
     """Picklable, one for a run; each thread keeps its own state and its own file, made at its first batch.
 
     A record is one unbuffered append: it never touches a batch, and what was written survives a killed worker. A write that
-    fails is not raised: it shows as fewer records than batches.
+    fails is not raised, nor is a file that cannot be made: it shows as fewer records than batches.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -113,7 +113,9 @@ class Maker:
         self._id = threading.get_native_id()
         self._folder = folder
         self._n_files = 0
-        self._file = self._next_file()
+        self._file = -1
+        with suppress(OSError):  # else every write fails
+            self._file = self._next_file()
         self._clock = ThreadClock()
         self._io = open_kept("/proc/thread-self/io")
         self._io_read_ns, self._io_due = 0, False
@@ -138,7 +140,7 @@ class Maker:
     def close(self) -> None:
         self._clock.close()
         for file in (self._file, self._io):
-            if file is not None:
+            if file is not None and file >= 0:
                 os.close(file)
 
     def _next_file(self) -> int:

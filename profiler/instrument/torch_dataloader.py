@@ -148,8 +148,9 @@ def _fetching(kind: type, probe: Probe) -> type:
 
     class Fetching(marked):
         def fetch(self, index: Any) -> Any:
+            probe.begin()
             maker = probe.here()
-            _begin(maker, index)
+            _ask(maker, index)
             batch = super().fetch(index)
             maker.end()
             return batch
@@ -187,9 +188,8 @@ def _marked(kind: type, here: Callable[[], Maker]) -> type:
     return Marked
 
 
-def _begin(maker: Maker, index: Any) -> None:
+def _ask(maker: Maker, index: Any) -> None:
     """index: of a batch a list; without automatic batching one index is one whole batch, of unknown length."""
-    maker.begin()
     maker.indices = index if isinstance(index, list | tuple) else None
     maker.n_items = 1 if maker.indices is None else len(maker.indices)
 
@@ -243,8 +243,9 @@ class _Get:
             self._mark(sys._getframe(1).f_locals.get("fetcher"))
         task = self._get(*arguments, **named)
         if isinstance(task, tuple):
-            _begin(self._maker, task[1])
+            self._maker.begin()
             self._maker.batch = task[0]
+            _ask(self._maker, task[1])
         else:
             self._fetcher_is_new = True
         return task

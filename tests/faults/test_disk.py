@@ -2,6 +2,8 @@
 
 import pytest
 
+from profiler.runfile import read_run
+
 SSD = """\
 source: {{kind: ssd, path: {path}, samples: 24, image: 16, cold: false}}
 loader: naive
@@ -9,6 +11,9 @@ model: {{kind: simulated, step: 1 ms}}
 batch_size: 4
 epochs: 1
 """
+
+
+WORKERS = "loader={kind: torch_workers, num_workers: 2}"
 
 
 class TestFullWhileSamplesAreWritten:
@@ -72,6 +77,31 @@ class TestFullWhileResultsAreWritten:
         result = stallscope.read(place / "a")
         assert not result.complete
         assert 500 < result.steps < 3000
+
+    def test_with_workers_a_long_run_is_kept_up_to_there_too(self, stallscope, mount):
+        pytest.importorskip("torch", reason="needs torch: pip install 'stallscope[torch]'")
+        place = mount("size=100k")
+        ended = stallscope("run", "it.yaml", "--out", place / "a", "--steps", 3000, "--set", WORKERS)
+        first, *kept = ended.check_words(2).splitlines()
+        assert first.startswith(f"error: No space left on device: {place}/a/")
+        run, result = read_run(place / "a"), stallscope.read(place / "a")
+        assert kept == [f"{result.steps} steps were measured and are kept: python -m profiler report {place}/a"]
+        assert not result.complete
+        assert 0 < len(run.made["pid"]) < 3000
+        assert set(run.made["pid"].tolist()) <= set(run.started["pid"].tolist())
+        report = stallscope("report", place / "a", "--out", stallscope.folder / "it.txt")
+        assert report.check_words(0) == ""
+        assert "incomplete" in (stallscope.folder / "it.txt").read_text()
+
+    def test_a_worker_whose_records_have_no_place_works_on(self, stallscope, mount):
+        pytest.importorskip("torch", reason="needs torch: pip install 'stallscope[torch]'")
+        place = mount("nr_inodes=6")  # the run's own files, and those of one of the two
+        ended = stallscope("run", "it.yaml", "--out", place / "a", "--set", WORKERS)
+        assert f"error: No space left on device: {place}/a/events.made.arrow" in ended.check_words(2)
+        run, result = read_run(place / "a"), stallscope.read(place / "a")
+        assert (result.steps, result.complete) == (40, False)
+        assert len(set(run.made["pid"].tolist())) == 1
+        assert 0 < len(run.made["pid"]) < 40
 
     def test_a_report_that_cannot_be_written(self, measured, mount):
         place = mount("size=4k")

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from profiler.probe import RECORD
+from profiler.runfile import read_run
 
 FOREVER = ("run", "it.yaml", "--out", "a", "--duration", "10min", "--json")
 WORKERS = "loader={kind: torch_workers, num_workers: 2}"
@@ -30,6 +31,13 @@ def start(stallscope):
 def made(stallscope):
     """Batches made so far."""
     return sum(file.stat().st_size for file in stallscope.folder.glob("a/making/*")) // RECORD.size
+
+
+def check_workers(stallscope, children):
+    """What the last ones made, and how they came to be, is there."""
+    run = read_run(stallscope.folder / "a")
+    for recorded in (run.made, run.started):
+        assert {child.pid for child in children} <= set(recorded["pid"].tolist())
 
 
 def to_process(pid, number):
@@ -66,13 +74,17 @@ def test_a_signal_keeps_what_was_measured(stallscope, start, number, send, worke
     assert psutil.wait_procs(children, timeout=5)[1] == []
 
 
-def test_a_killed_trainer_leaves_all_but_the_last_thousand_spans(stallscope, start):
-    started, _ = start(2500)
+@pytest.mark.parametrize("workers", [False, True])
+def test_a_killed_trainer_leaves_all_but_the_last_thousand_spans(stallscope, start, workers):
+    started, children = start(2500, workers=workers)
     started.process.kill()
     assert started.end().status == -signal.SIGKILL
+    assert psutil.wait_procs(children, timeout=20)[1] == []
     result = stallscope.read()
     assert not result.complete
-    assert made(stallscope) - 1000 <= result.steps <= made(stallscope)
+    ahead = 1000 + 4 * len(children)
+    assert made(stallscope) - ahead <= result.steps <= made(stallscope)
+    check_workers(stallscope, children)
     report = stallscope("report", "a")
     assert report.check_words(0) == ""
     assert "incomplete" in report.out
@@ -91,3 +103,7 @@ def test_a_killed_worker_ends_the_run_in_the_loaders_own_words(stallscope, start
     assert result.steps > 50
     assert not result.complete
     assert psutil.wait_procs(children, timeout=5)[1] == []
+    check_workers(stallscope, children)
+    report = stallscope("report", "a")
+    assert report.check_words(0) == ""
+    assert "incomplete" in report.out

@@ -107,6 +107,13 @@ def test_a_record_that_cannot_be_written_is_left_out_and_not_raised(tmp_path, mo
     assert len(made(tmp_path)["pid"]) == 2
 
 
+def test_a_file_that_cannot_be_made_is_not_raised(tmp_path):
+    probe = Probe(tmp_path / "missing")
+    make(probe)
+    probe.here().close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_its_direct_cost_can_be_measured_anywhere():
     assert 0 < probe_module.us_per_batch(batches=50, repeats=2) < 1000
 
