@@ -62,12 +62,18 @@ class TestFullWhileResultsAreWritten:
         assert not result.complete
         assert list(self.place.rglob("*.tmp")) == []
 
-    @pytest.mark.parametrize("kib", [32])
+    @pytest.mark.parametrize("kib", [40])
     def test_a_recorded_run_is_whole_without_its_picture(self, stallscope, ended):
         refusal = ended.refusal
         assert refusal.startswith(f"No space left on device: {self.place}/a/stalls.png")
         assert refusal.endswith(f"The recorded run is whole: `python -m profiler report {self.place}/a` draws it")
-        assert stallscope.left(self.place / "a") == ["events.made.arrow", "events.spans.arrow", "result.json", "run.json"]
+        assert stallscope.left(self.place / "a") == [
+            "events.made.arrow",
+            "events.spans.arrow",
+            "events.started.arrow",
+            "result.json",
+            "run.json",
+        ]
         assert stallscope.read(self.place / "a").complete
 
     def test_a_long_run_is_kept_up_to_where_the_disk_was_full(self, stallscope, mount):

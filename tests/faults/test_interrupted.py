@@ -70,13 +70,20 @@ def test_a_signal_keeps_what_was_measured(stallscope, start, number, send, worke
     assert ended.out == (stallscope.folder / "a/result.json").read_text()
     assert '"complete": false' in ended.out
     assert stallscope("report", "a").check_words(0) == ""
-    assert stallscope.left("a") == ["events.made.arrow", "events.spans.arrow", "result.json", "run.json", "stalls.png"]
+    assert stallscope.left("a") == [
+        "events.made.arrow",
+        "events.spans.arrow",
+        "events.started.arrow",
+        "result.json",
+        "run.json",
+        "stalls.png",
+    ]
     assert psutil.wait_procs(children, timeout=5)[1] == []
 
 
 @pytest.mark.parametrize("workers", [False, True])
 def test_a_killed_trainer_leaves_all_but_the_last_thousand_spans(stallscope, start, workers):
-    started, children = start(2500, workers=workers)
+    started, children = start(1300 if workers else 2500, workers=workers)
     started.process.kill()
     assert started.end().status == -signal.SIGKILL
     assert psutil.wait_procs(children, timeout=20)[1] == []
