@@ -206,17 +206,19 @@ class Maker:
         """Those of the batch at hand, and whether the next one's are to be stamped."""
         if self._item_stamps:
             assert self._had_items is not None
-            self._items.keep((self.pid, self._id, self.batch), self._numbered(), self._had_items)
+            if numbered := self._numbered():
+                self._items.keep((self.pid, self._id, self.batch), numbered, self._had_items)
             self._item_stamps = []
         mean_ns = wall_ns // max(1, n_items)
         self.stamps_items = mean_ns >= ITEM_NS or (mean_ns >= SHORT_ITEM_NS and self._left % 4 == 0)
 
     def _numbered(self) -> list[tuple[int, _Stamp]]:
-        """The stamps of the samples. torch looks at its dataset once more before the first one: that stamp is none."""
+        """The stamps of the samples, none where they cannot be told: torch looks at its dataset once more before the first one,
+        and as often as it likes if the dataset makes a batch at once."""
         asked, stamps = self.indices, self._item_stamps
         if asked is None or stamps[-1][0] >= 0:
             return stamps
-        if len(stamps) not in (len(asked), len(asked) + 1):
+        if not asked or len(stamps) not in (len(asked), len(asked) + 1):
             return []
         numbers = (index if isinstance(index, int) else -1 for index in asked)
         return [(number, stamp) for number, (_, stamp) in zip(numbers, stamps[-len(asked) :], strict=True)]

@@ -7,6 +7,8 @@ on objects that live in torch's own loop there, and no frame of ours stands betw
     fetcher.collate_fn  is looked up: the items are made
     data_queue.put      is called: the batch is made
 
+What goes wrong in a hook is not raised: then a batch has no record, and those without one are counted.
+
 `worker_init_fn` is the way in: it is pickled to spawned workers, and called inside torch's loop. In the consumer the iterator's
 own sampler and the queue of results are timed. What a version of torch names otherwise stays unhooked, and is not measured.
 """
@@ -148,11 +150,12 @@ def _fetching(kind: type, probe: Probe) -> type:
 
     class Fetching(marked):
         def fetch(self, index: Any) -> Any:
-            probe.begin()
-            maker = probe.here()
-            _ask(maker, index)
+            with suppress(Exception):
+                probe.begin()
+                _ask(probe.here(), index)
             batch = super().fetch(index)
-            maker.end()
+            with suppress(Exception):
+                probe.end()
             return batch
 
     return Fetching
@@ -168,24 +171,28 @@ def _marked(kind: type, here: Callable[[], Maker]) -> type:
     class Marked(kind):
         @property
         def dataset(self) -> Any:
-            here().item()
+            _item(here)
             return self.__dict__["dataset"]
 
         @property
         def dataset_iter(self) -> Any:
-            here().item()
+            _item(here)
             return self.__dict__["dataset_iter"]
 
         @property
         def collate_fn(self) -> Any:
-            maker = here()
-            streamed = (
-                sys._getframe(1).f_locals.get("data") if "dataset_iter" in self.__dict__ and self.auto_collation else None
-            )
-            maker.items(len(streamed) if isinstance(streamed, list) else maker.n_items)
+            with suppress(Exception):
+                streamed = sys._getframe(1).f_locals.get("data") if "dataset_iter" in self.__dict__ else None
+                maker = here()
+                maker.items(len(streamed) if self.auto_collation and isinstance(streamed, list) else maker.n_items)
             return self.__dict__["collate_fn"]
 
     return Marked
+
+
+def _item(here: Callable[[], Maker]) -> None:
+    with suppress(Exception):
+        here().item()
 
 
 def _ask(maker: Maker, index: Any) -> None:
@@ -243,9 +250,10 @@ class _Get:
             self._mark(sys._getframe(1).f_locals.get("fetcher"))
         task = self._get(*arguments, **named)
         if isinstance(task, tuple):
-            self._maker.begin()
-            self._maker.batch = task[0]
-            _ask(self._maker, task[1])
+            with suppress(Exception):
+                self._maker.begin()
+                self._maker.batch = task[0]
+                _ask(self._maker, task[1])
         else:
             self._fetcher_is_new = True
         return task
@@ -265,6 +273,7 @@ class _Put:
         self._put, self._maker = put, maker
 
     def __call__(self, message: Any, *arguments: Any, **named: Any) -> None:
-        if self._maker.has_items and _is_batch(message):
-            self._maker.end()
+        with suppress(Exception):
+            if self._maker.has_items and _is_batch(message):
+                self._maker.end()
         self._put(message, *arguments, **named)
