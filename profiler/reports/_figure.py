@@ -53,11 +53,11 @@ def _lines(text: str, width: int, most: int) -> list[str]:
     return textwrap.wrap(text, width, max_lines=most, placeholder=" ...")
 
 
-def heading(axes: Axes, title: str, entries: Iterable[tuple[str, str]] = (), note: str = "") -> None:
+def heading(axes: Axes, title: str, entries: Iterable[tuple[str, str]] = (), note: str = "", *, rise_pt: float = 9) -> None:
     """A panel's title, and beside it what its colours mean."""
-    offset = 6 + _width_pt(write(axes, title, (0, 1), (0, 9), weight="bold", size=11))
-    offset = in_line(axes, entries, (0, 1), (offset + 8, 9))
-    write(axes, note, (0, 1), (offset, 9), colour=palette.MUTED)
+    offset = 6 + width_pt(write(axes, title, (0, 1), (0, rise_pt), weight="bold", size=11))
+    offset = in_line(axes, entries, (0, 1), (offset + 8, rise_pt))
+    write(axes, note, (0, 1), (offset, rise_pt), colour=palette.MUTED)
 
 
 def write(
@@ -95,12 +95,12 @@ def in_line(
     """Texts beside each other, a square of its colour before each. Returns where the next would begin, in points."""
     x, y = offset_pt
     for text, colour in entries:
-        x += _width_pt(write(axes, "■", at, (x, y), coords=coords, colour=colour)) + 3
-        x += _width_pt(write(axes, text, at, (x, y), coords=coords)) + 11
+        x += width_pt(write(axes, "■", at, (x, y), coords=coords, colour=colour)) + 3
+        x += width_pt(write(axes, text, at, (x, y), coords=coords)) + 11
     return x
 
 
-def _width_pt(text: Annotation) -> float:
+def width_pt(text: Annotation) -> float:
     return float(text.get_window_extent().width) * 72 / DPI
 
 
