@@ -1,4 +1,4 @@
-"""lanes.png: why the loop waited. Its wait by stage, who did what in typical steps, how many batches lay ready, what was slow."""
+"""lanes.png: why the loop waited. Its wait by stage, who did what in typical steps, how many batches lay ready, what is slow."""
 
 from __future__ import annotations
 
