@@ -1,4 +1,4 @@
-"""lanes.png: why the loop waited. Its wait by stage, who did what in typical steps, how many batches lay ready, what is slow."""
+"""lanes.png: why the loop waited. Its wait by stage, who did what in typical steps, which batches lay ready, what is slow."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ TAIL_LEVELS = 2
 """A worker may have several finished batches: their tails take turns."""
 NUMBER_PX = 5.0
 """Width of a digit."""
-SMALLEST_SHARE = 0.0005
+SMALLEST_SHARE, MOST_SMALL = 0.0005, 6
+"""Less of the wall time reads 0.0 % and is left out; more labels in a line than this would not fit."""
 MOST_CHANGES, QUEUE_BINS = 3000, 700
 """More changes of the queue than pixels are drawn as means."""
 HARDEST = 8
@@ -137,20 +138,27 @@ def _split(axes: Axes, result: Result) -> None:
 
 
 def _bar(axes: Axes, row: int, parts: Sequence[Part]) -> None:
-    """Labels inside where they fit, those of the rest in a line below; the sum behind."""
-    left, small = 0.0, []
+    """Labels inside where they fit, those of the largest others in a line below; the sum behind."""
+    left = 0.0
+    small: list[Part] = []
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
     for part in parts:
         axes.barh(row, part.ms, left=left, height=BAR_HEIGHT, color=part.colour, edgecolor="white", linewidth=0.8)
         room = part.ms / (x1 - x0) * axes.bbox.width - 8, BAR_HEIGHT / (y0 - y1) * axes.bbox.height
-        figures = f"{_ms(part.ms)}, {share(part.share)}"
+        figures = _figures(part.ms, part.share)
         spellings = (f"{part.name} {figures}", f"{part.name}\n{figures}")
         if not fitted(axes, (left + part.ms / 2, row), room, spellings, part.colour):
-            small.append((f"{part.name} {figures}", part.colour))
+            small.append(part)
         left += part.ms
-    total = f"{_ms(left)}, {share(sum(part.share for part in parts))}" if parts else "none"
+    total = _figures(left, sum(part.share for part in parts)) if parts else "none"
     write(axes, total, (left, row), (6, 0), coords="data", weight="bold")
-    in_line(axes, small, (0, row + 0.43), (0, 0), coords="data")
+    largest = sorted(small, key=lambda part: -part.ms)[:MOST_SMALL]
+    told = [(f"{part.name} {_figures(part.ms, part.share)}", part.colour) for part in small if part in largest]
+    in_line(axes, told, (0, row + 0.43), (0, 0), coords="data")
+
+
+def _figures(ms: float, part: float) -> str:
+    return f"{_ms(ms)}, {share(part)}"
 
 
 def _ms(ms: float) -> str:
@@ -228,7 +236,7 @@ def _lanes(axes: Axes, line: Timeline, shown: Shown, result: Result) -> None:
     told = f"ms since the loop asked for the batch of step {count(shown.steps.start)}, up to step {count(last)}"
     if shown.left_out:
         told += f"; {count(shown.left_out)} more makers are not shown"
-    if int(result.loader.get("n_workers") or 0) and not len(line.received["step"]):
+    if bool((line.made["batch"] >= 0).any()) and not len(line.received["step"]):
         told += f"; how batches came to the loop was {NOT_MEASURED}"
     axes.set_xlabel(told, fontsize=9, labelpad=1)
 
@@ -413,8 +421,8 @@ def _queue(axes: Axes, line: Timeline, shown: Shown, result: Result) -> None:
 
 def _mark_stretch(axes: Axes, shown: Shown, top: float) -> None:
     start, end = shown.start_ns / 1e9, shown.end_ns / 1e9
-    axes.broken_barh([(start, end - start)], (0, top), facecolor="none", edgecolor=palette.MUTED, linewidth=0.8)
-    text = axes.text(start, 0.985 * top, " shown above", ha="left", va="top", fontsize=8, color=palette.MUTED)
+    axes.broken_barh([(start, end - start)], (0, top), facecolor="none", edgecolor=palette.INK, zorder=3)
+    text = axes.text(start, 0.985 * top, " shown above", ha="left", va="top", fontsize=8, color=palette.INK)
     if start > 0.85 * axes.get_xlim()[1]:
         text.set_horizontalalignment("right")
 
@@ -479,7 +487,7 @@ def _slowest_samples(axes: Axes, result: Result) -> None:
         for sample in samples[:HARDEST]
     ]
     _table(axes, rows)
-    heading(axes, "Slowest samples", [(STAGES[stage].name, palette.STAGES[stage]) for stage in stages.values()])
+    heading(axes, "Slowest samples", [(HOW[stage], palette.STAGES[stage]) for stage in stages.values()])
 
 
 def _told(sample: Mapping[str, Any]) -> str:

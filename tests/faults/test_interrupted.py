@@ -62,7 +62,7 @@ def test_a_signal_keeps_what_was_measured(stallscope, start, number, send, worke
     assert ended.out == (stallscope.folder / "a/result.json").read_text()
     assert '"complete": false' in ended.out
     assert stallscope("report", "a").check_words(0) == ""
-    assert stallscope.left("a") == ["events.made.arrow", "events.spans.arrow", "result.json", "run.json", "stalls.png"]
+    assert stallscope.left("a") == ["events.made.arrow", "events.spans.arrow", "lanes.png", "result.json", "run.json", "stalls.png"]
     assert psutil.wait_procs(children, timeout=5)[1] == []
 
 

@@ -73,7 +73,7 @@ def test_ends_the_run_which_is_kept(stallscope, run, damage, loader, problem):
     assert not result.complete
     assert result.steps < 6
     assert stallscope("report", "a").check_words(0) == ""
-    assert stallscope.left("a") == ["events.made.arrow", "events.spans.arrow", "result.json", "run.json", "stalls.png"]
+    assert stallscope.left("a") == ["events.made.arrow", "events.spans.arrow", "lanes.png", "result.json", "run.json", "stalls.png"]
 
 
 def test_is_left_out_and_counted_if_asked(run):
