@@ -39,7 +39,7 @@ def queue_depth(line: Timeline, most: int) -> Depth:
     finished, taken = line.made["end_ns"], line.steps.got
     at = np.concatenate((finished, taken))
     change = np.repeat((1, -1), (len(finished), len(taken)))
-    order = np.lexsort((-change, at))  # at one instant it is finished first
+    order = np.argsort(at, kind="stable")  # at one instant it is finished first
     at, change = at[order], change[order]
     starts = np.array([epoch.start_ns for epoch in line.epochs], dtype=np.int64)
     borders = np.unique(np.concatenate((starts, line.gaps)))

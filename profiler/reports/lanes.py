@@ -206,14 +206,16 @@ def _makers(line: Timeline, steps: slice, result: Result) -> list[Lane]:
     there = np.zeros(len(begins), dtype=np.bool_)
     for start, end in spans:
         there |= (begins >= start) & (begins < end)
-    makers = np.unique(np.column_stack((line.made["pid"], line.made["thread_id"]))[there], axis=0).tolist()
+    makers = [
+        divmod(maker, 1 << 32) for maker in np.unique(line.made["pid"][there] << 32 | line.made["thread_id"][there]).tolist()
+    ]
     if not result.loader.get("n_workers"):
-        return [Lane("making" if len(makers) == 1 else f"maker {count(i)}", (m[0], m[1])) for i, m in enumerate(makers)]
+        return [Lane("making" if len(makers) == 1 else f"maker {count(i)}", m) for i, m in enumerate(makers)]
     ids = dict(zip(line.started["pid"].tolist(), line.started["worker_id"].tolist(), strict=True))
     if all(pid in ids for pid, _ in makers):
-        return [Lane(f"worker {count(ids[m[0]])}", (m[0], m[1])) for m in sorted(makers, key=lambda m: ids[m[0]])]
+        return [Lane(f"worker {count(ids[m[0]])}", m) for m in sorted(makers, key=lambda m: ids[m[0]])]
     kind = "thread" if len({pid for pid, _ in makers}) == 1 and len(makers) > 1 else "maker"
-    return [Lane(f"{kind} {count(i)}", (m[0], m[1])) for i, m in enumerate(makers)]
+    return [Lane(f"{kind} {count(i)}", m) for i, m in enumerate(makers)]
 
 
 def _lanes(axes: Axes, line: Timeline, shown: Shown, result: Result) -> None:
@@ -245,7 +247,7 @@ def _legend(axes: Axes, line: Timeline, shown: Shown, batches: _Batches) -> None
     """Two lines: the loop and its device, then the makers."""
     loop = [(PARTS["wait"].name, palette.PARTS["wait"]), (PARTS["step"].name, palette.PARTS["step"])]
     loop += [(PARTS["outside_loop"].name, palette.OUTSIDE)] if len(_within(line.outside, shown)) else []
-    loop += [("taking it in", palette.STAGES["handoff"])] if len(_within(_taking_in(line), shown)) else []
+    loop += [("taking it in", palette.STAGES["handoff"])] if len(_taking_in(line, shown)) else []
     if line.busy is not None:
         loop += [("device busy", palette.BUSY), ("idle for want of a batch", palette.CAUSES["input"])]
         loop += [("idle otherwise", palette.UNEXPLAINED)]
@@ -289,10 +291,10 @@ def _loop(axes: Axes, line: Timeline, shown: Shown) -> None:
         (line.outside, palette.OUTSIDE),
     ):
         _fill(axes, _within(spans, shown), top, bottom, colour)
-    _fill(axes, _within(intersect(line.wait, line.sampler), shown), top, bottom, palette.STAGES["sampler"])
+    _fill(axes, intersect(_within(line.wait, shown), _within(line.sampler, shown)), top, bottom, palette.STAGES["sampler"])
     _fill(
         axes,
-        _within(_taking_in(line), shown),
+        _taking_in(line, shown),
         0.1,
         bottom,
         palette.STAGES["handoff"],
@@ -306,9 +308,11 @@ def _loop(axes: Axes, line: Timeline, shown: Shown) -> None:
         _number(axes, -0.18, edges, steps - starts)
 
 
-def _taking_in(line: Timeline) -> Intervals:
+def _taking_in(line: Timeline, shown: Shown) -> Intervals:
     """When a batch was read and unpickled while the loop waited."""
-    return intersect(line.wait, union(np.column_stack((line.received["start_ns"], line.received["end_ns"]))))
+    reading = np.column_stack((line.received["start_ns"], line.received["end_ns"]))
+    there = (reading[:, 1] > shown.start_ns) & (reading[:, 0] < shown.end_ns)
+    return intersect(_within(line.wait, shown), _within(union(reading[there]), shown))
 
 
 def _number(axes: Axes, y: float, spans: Intervals, numbers: NDArray[np.int64]) -> None:
@@ -322,13 +326,14 @@ def _number(axes: Axes, y: float, spans: Intervals, numbers: NDArray[np.int64]) 
 
 def _device(axes: Axes, line: Timeline, shown: Shown) -> None:
     assert line.busy is not None
-    idle = complement(line.busy, 0, line.end_ns)
+    busy, wait = _within(line.busy, shown), _within(line.wait, shown)
+    idle = complement(busy, 0, shown.end_ns - shown.start_ns)
     for spans, colour in (
-        (line.busy, palette.BUSY),
-        (intersect(idle, line.wait), palette.CAUSES["input"]),
-        (subtract(idle, line.wait), palette.UNEXPLAINED),
+        (busy, palette.BUSY),
+        (intersect(idle, wait), palette.CAUSES["input"]),
+        (subtract(idle, wait), palette.UNEXPLAINED),
     ):
-        _fill(axes, _within(spans, shown), 1 + BOX[0], 1 + TAIL[1], colour)
+        _fill(axes, spans, 1 + BOX[0], 1 + TAIL[1], colour)
 
 
 class _Batches:
