@@ -33,10 +33,12 @@ def stages(waited: Intervals, line: Timeline, n_workers: int) -> Stages:
         return split
     waited_later = subtract(waited, line.startup)
     drawing, rest = intersect(waited_later, line.sampler), subtract(waited_later, line.sampler)
-    split["startup"], split["sampler"] = float(total(waited) - total(waited_later)), float(total(drawing))
+    split["sampler"] = float(total(drawing))
     taking = _taking(line.waits, line.made) if n_workers else _NOTHING
-    split |= _shared_out(rest, taking, line)
-    split["handoff"] = (split["handoff"] or 0.0) if n_workers else 0.0
+    later = _shared_out(rest, taking, line)
+    if n_workers == 0:
+        later |= {"handoff": 0.0, "startup": 0.0}
+    split |= later | {"startup": float(total(waited) - total(waited_later)) + (later["startup"] or 0.0)}
     explained = sum(ns or 0.0 for stage, ns in split.items() if stage != "unexplained")
     split["unexplained"] = max(0.0, total(waited) - explained)
     return split
@@ -165,13 +167,13 @@ def _is_never_free(made: Columns) -> bool:
 
 def _shared_out(waited: Intervals, taking: Taking, line: Timeline) -> Stages:
     """Goes along all edges; between two of them nothing changes. While no maker is at anything a batch, or the indices for one,
-    are on their way; unless the consumer is shutting the makers down.
+    are on their way; or the consumer is shutting the makers down, which will have to be started again.
     """
     made = pieces(line.made)
     times = (waited.ravel(), line.ending.ravel(), taking.start, taking.end)
     edges = np.unique(np.concatenate([*times, *(each[i] for each in made for i in (0, 1))]))
     if len(waited) == 0 or len(edges) < 2:
-        return dict.fromkeys(("fetch", "decode", "core_shortage", "collate", "handoff"), 0.0)
+        return dict.fromkeys(("startup", "fetch", "decode", "core_shortage", "collate", "handoff"), 0.0)
     inside = np.diff(edges) * _at(edges, waited[:, 0], waited[:, 1])
     computing = _at(edges, taking.start, taking.end, taking.computing)
     queueing = _at(edges, taking.start, taking.end, taking.queueing)
@@ -182,10 +184,12 @@ def _shared_out(waited: Intervals, taking: Taking, line: Timeline) -> Stages:
     for piece in made:
         for stage, share in piece.shares.items():
             ns[stage] += float((_at(edges, piece.start, piece.end, share) * per_maker).sum())
-    on_its_way = float(asked[(active < 0.5) & (_at(edges, line.ending[:, 0], line.ending[:, 1]) < 0.5)].sum())
+    shutting_down = _at(edges, line.ending[:, 0], line.ending[:, 1]) > 0.5
+    idle = np.where(active < 0.5, asked, 0.0)
+    ns["startup"] = float(idle[shutting_down].sum())
     ns["core_shortage"] += float((inside * queueing).sum())
     known = bool((line.made["items_runq_ns"] >= 0).all())
-    handoff = float((inside * computing).sum()) + on_its_way
+    handoff = float((inside * computing).sum() + idle[~shutting_down].sum())
     return {**ns, "core_shortage": ns["core_shortage"] if known else None, "handoff": handoff}
 
 

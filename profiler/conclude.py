@@ -63,10 +63,11 @@ class _Foreign:
 
 
 def keep(folder: Path) -> Concluded:
-    """Reads a run back, as every later report will, and writes result.json and stalls.png beside it. Raises OSError."""
+    """Reads a run back, as every later report will, and writes result.json and the pictures beside it. Raises OSError."""
     concluded = conclude(read_run(folder))
     write_whole(folder / "result.json", draw(concluded, "json"))
     write_whole(folder / "stalls.png", draw(concluded, "png"))
+    write_whole(folder / "lanes.png", draw(concluded, "lanes"))
     return concluded
 
 

@@ -51,6 +51,8 @@ COMPUTING = [
         "units",
         "tune",
         "counters",
+        "stretch",
+        "queue_depth",
     ),
     *("comparison", "rules/*", "whatif", "whatif/*"),
 ]

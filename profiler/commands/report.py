@@ -14,7 +14,7 @@ from ..errors import UserError
 
 def main(
     run: Annotated[Path, typer.Argument(help="A run directory, or one of several runs.")],
-    format: Annotated[str, typer.Option("--format", "-f", help="text, json or png.")] = "text",
+    format: Annotated[str, typer.Option("--format", "-f", help="text, json, png or lanes.")] = "text",
     out: Annotated[Path | None, typer.Option(help="A file to write to. [default: stdout]")] = None,
 ) -> None:
     """Draws a recorded run again, from its files alone: on any machine, with the rules of this version."""

@@ -42,8 +42,8 @@ def main(
 ) -> int:
     """Measures a scenario: what idles, why, and what to do.
 
-    Writes a run directory (run.json, events, result.json, stalls.png) and prints the report. Exit status 0: measured;
-    2: something to mend, as the message says; 130: interrupted, with what was measured kept.
+    Writes a run directory (run.json, events, result.json, stalls.png, lanes.png) and prints the report. Exit status 0:
+    measured; 2: something to mend, as the message says; 130: interrupted, with what was measured kept.
     """
     from ..scenario import find, unfold
 

@@ -32,7 +32,7 @@ CAUSES = {
     "unexplained": Word("unexplained", "none of these could be shown"),
 }
 STAGES = {
-    "startup": Word("start-up", "until the first item is begun"),
+    "startup": Word("start-up", "of workers, and shutting them down"),
     "sampler": Word("sampler", "choosing which samples come next"),
     "fetch": Word("fetch", "blocked while reading"),
     "decode": Word("decode", "computing: decode, transform"),

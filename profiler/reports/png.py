@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.text import Annotation
 from numpy.typing import NDArray
 
 from ..intervals import Intervals
@@ -20,11 +15,12 @@ from ..run import Run
 from ..timeline import Steps, Timeline, timeline
 from ..units import count, duration, share, size
 from . import _palette as palette
-from ._words import CAUSES, HOST_AS_DEVICE, NOT_MEASURED, PARTS, STAGES, labels, no_storage, setup, share_or_not, throughput
+from ._figure import PAPER, blank, fitted, header, heading, in_line, say, to_png, write
+from ._words import CAUSES, HOST_AS_DEVICE, NOT_MEASURED, PARTS, STAGES, no_storage
 
 Floats = NDArray[np.float64]
 
-INCHES, DPI = (12.0, 10.0), 100
+INCHES = (12.0, 10.0)
 LEFT, RIGHT = 0.1, 0.97
 MOST_STEPS = 1500
 """More steps than this are drawn as bins: the picture has no more pixels, and a million steps stay quick."""
@@ -37,15 +33,12 @@ CLIP_AT = 3.0
 """Steps longer than this many 95th percentiles are cut off at the top and labelled, so that the others stay visible."""
 EPOCHS_APART, STEPS_APART = 0.07, 0.12
 """Of the width: names of epochs, and lengths of steps, that are closer than this would overlap."""
-PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
-"""Behind words that lie on a drawing."""
 
 
 def render(run: Run, result: Result, diagnosis: Diagnosis) -> bytes:
     """A PNG. Drawn from the run's events and the result's numbers; the title is the first finding."""
-    figure = Figure(figsize=INCHES, dpi=DPI, facecolor="white")
-    canvas = FigureCanvasAgg(figure)
-    top = _header(figure, run, result, diagnosis)
+    figure = blank(*INCHES)
+    top = header(figure, run, result, diagnosis)
     bottom = 0.055
     middle = bottom + 0.58 * (top - bottom)
     where = figure.add_axes((LEFT, middle + 0.085, RIGHT - LEFT, top - middle - 0.13))
@@ -57,7 +50,7 @@ def render(run: Run, result: Result, diagnosis: Diagnosis) -> bytes:
     line = timeline(run)
     if line is None or line.end_ns == 0 or len(line.steps) == 0:
         for axes, words in ((steps, "no steps were recorded"), (rates, ""), (storage, "")):
-            _say(axes, words)
+            say(axes, words)
     else:
         edges = np.linspace(0, line.end_ns, 1 + min(TIME_BINS, max(1, len(line.steps) // STEPS_PER_TIME_BIN)))
         _steps(steps, line)
@@ -66,86 +59,7 @@ def render(run: Run, result: Result, diagnosis: Diagnosis) -> bytes:
         for axes in (steps, rates, storage):
             _time_axis(axes, line, last=axes is storage)
         _name_epochs(steps, line)
-    png = io.BytesIO()
-    canvas.print_png(png)  # type: ignore[no-untyped-call]
-    return png.getvalue()
-
-
-# The head of the page
-
-
-def _header(figure: Figure, run: Run, result: Result, diagnosis: Diagnosis) -> float:
-    """Title and what to know beside it; returns where it ends, as a share of the page."""
-    facts = [*labels(run, result), f"throughput {throughput(result.throughput_samples_per_s.epoch)}"]
-    facts.append(f"device idle {share_or_not(result.device_idle_share)}")
-    title = _lines(diagnosis.findings[0].verdict, 84, 3)
-    below = _lines(" | ".join(facts), 150, 2) + _lines(f"{result.name}: {setup(run, result)}", 150, 1)
-    look: dict[str, Any] = {"va": "top", "color": palette.INK, "linespacing": 1.3}
-    figure.text(0.02, 0.985, "\n".join(title), fontsize=15, fontweight="bold", parse_math=False, **look)
-    end = 0.985 - 0.029 * len(title)
-    figure.text(0.02, end, "\n".join(below), fontsize=10, parse_math=False, **look)
-    return end - 0.02 * len(below)
-
-
-def _lines(text: str, width: int, most: int) -> list[str]:
-    return textwrap.wrap(text, width, max_lines=most, placeholder=" ...")
-
-
-def _heading(axes: Axes, title: str, entries: Iterable[tuple[str, str]] = (), note: str = "") -> None:
-    """A panel's title, and beside it what its colours mean."""
-    offset = 6 + _width_pt(_write(axes, title, (0, 1), (0, 9), weight="bold", size=11))
-    offset = _in_line(axes, entries, (0, 1), (offset + 8, 9))
-    _write(axes, note, (0, 1), (offset, 9), colour=palette.MUTED)
-
-
-def _write(
-    axes: Axes,
-    text: str,
-    at: tuple[float, float],
-    offset_pt: tuple[float, float],
-    *,
-    coords: str = "axes fraction",
-    colour: str = palette.INK,
-    size: float = 9,
-    weight: str = "normal",
-) -> Annotation:
-    return axes.annotate(
-        text,
-        at,
-        xycoords=coords,
-        xytext=offset_pt,
-        textcoords="offset points",
-        annotation_clip=False,
-        color=colour,
-        fontsize=size,
-        fontweight=weight,
-        va="center",
-    )
-
-
-def _in_line(
-    axes: Axes,
-    entries: Iterable[tuple[str, str]],
-    at: tuple[float, float],
-    offset_pt: tuple[float, float],
-    coords: str = "axes fraction",
-) -> float:
-    """Texts beside each other, a square of its colour before each. Returns where the next would begin, in points."""
-    x, y = offset_pt
-    for text, colour in entries:
-        x += _width_pt(_write(axes, "■", at, (x, y), coords=coords, colour=colour)) + 3
-        x += _width_pt(_write(axes, text, at, (x, y), coords=coords)) + 11
-    return x
-
-
-def _width_pt(text: Annotation) -> float:
-    return float(text.get_window_extent().width) * 72 / DPI
-
-
-def _say(axes: Axes, text: str) -> None:
-    """Words in place of a panel that there is nothing to draw in."""
-    axes.set_axis_off()
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=palette.MUTED, fontsize=11)
+    return to_png(figure)
 
 
 # Where the wall time went
@@ -182,9 +96,9 @@ def _segments(shares: Mapping[str, float | None], names: Mapping[str, str], colo
 
 def _where(axes: Axes, result: Result) -> None:
     if not result.wall_s:
-        _say(axes, "nothing was recorded: the run ended before its first iter()")
+        say(axes, "nothing was recorded: the run ended before its first iter()")
         return
-    _heading(axes, "Where the wall time went", note=_note(result))
+    heading(axes, "Where the wall time went", note=_note(result))
     drawn = bars(result)
     axes.set_xlim(0, 100)
     axes.set_ylim(len(drawn) - 0.35, -0.45)
@@ -216,21 +130,15 @@ def _bar(axes: Axes, row: int, segments: Sequence[Segment]) -> None:
             small.append((f"{segment.name} {share(segment.share)}", segment.colour))
         left += width
     if not segments:
-        _write(axes, "none", (0, row), (0, 0), coords="data", colour=palette.MUTED)
-    _in_line(axes, small, (0, row + 0.4), (0, 0), coords="data")
+        write(axes, "none", (0, row), (0, 0), coords="data", colour=palette.MUTED)
+    in_line(axes, small, (0, row + 0.4), (0, 0), coords="data")
 
 
 def _label(axes: Axes, centre: tuple[float, float], width: float, segment: Segment) -> bool:
     """Writes the label into its segment, on one line or two; False if it is too wide for it."""
-    room_px, height_px = width / 100 * axes.bbox.width - 8, BAR_HEIGHT * axes.bbox.height / abs(np.diff(axes.get_ylim())[0])
-    for gap in (" ", "\n"):
-        text = axes.text(*centre, f"{segment.name}{gap}{share(segment.share)}", ha="center", va="center", fontsize=9.5)
-        text.set_color(palette.ink_on(segment.colour))
-        box = text.get_window_extent()
-        if box.width <= room_px and box.height <= height_px:
-            return True
-        text.remove()
-    return False
+    room_px = width / 100 * axes.bbox.width - 8, BAR_HEIGHT * axes.bbox.height / abs(np.diff(axes.get_ylim())[0])
+    spellings = (f"{segment.name}{gap}{share(segment.share)}" for gap in (" ", "\n"))
+    return fitted(axes, centre, room_px, spellings, segment.colour)
 
 
 # Steps over time
@@ -280,7 +188,7 @@ def _steps(axes: Axes, line: Timeline) -> None:
     if drawn.steps_per_bin > 1:
         note = f"mean of each {count(drawn.steps_per_bin)} steps; line: the longest of them"
         axes.plot((drawn.left_s + drawn.right_s) / 2, drawn.highest_ms, color=palette.MUTED, linewidth=0.6)
-    _heading(axes, "Each step", entries, note)
+    heading(axes, "Each step", entries, note)
     _cut_off(axes, drawn, top_ms, line.end_ns / 1e9)
     axes.set_ylabel("ms a step", fontsize=9)
 
@@ -314,7 +222,7 @@ def _cut_off(axes: Axes, drawn: Strip, top_ms: float, end_s: float) -> None:
         if any(abs(x - other) < STEPS_APART * end_s for other in taken):
             continue
         taken.append(x)
-        text = _write(axes, f"▲ {duration(drawn.highest_ms[i] * 1e6)}", (x, 0.8 * top_ms), (0, 0), coords="data")
+        text = write(axes, f"▲ {duration(drawn.highest_ms[i] * 1e6)}", (x, 0.8 * top_ms), (0, 0), coords="data")
         text.set_horizontalalignment("right" if x > 0.8 * end_s else "left")
         text.set_bbox(PAPER)
 
@@ -327,7 +235,7 @@ def _rates(axes: Axes, line: Timeline, edges: Floats, demand: float | None) -> N
     axes.stairs(rates, edges / 1e9, fill=True, color=palette.PARTS["step"])
     axes.set_ylim(0, 1.4 * max(float(rates.max()), demand or 0.0) or 1.0)
     axes.set_ylabel("samples/s", fontsize=9)
-    _heading(axes, "Throughput", [("samples taken by the loop", palette.PARTS["step"])])
+    heading(axes, "Throughput", [("samples taken by the loop", palette.PARTS["step"])])
     if demand is not None:
         axes.axhline(demand, color=palette.INK, linestyle="--", linewidth=1.2)
         text = f"demand: {count(demand)} samples/s if no batch were ever late"
@@ -345,7 +253,7 @@ def _samples(steps: Steps, edges: Floats) -> Floats:
 def _storage(axes: Axes, line: Timeline, edges: Floats, nothing: str | None, storage: Storage) -> None:
     """nothing: why there is nothing to draw, if so."""
     if nothing is not None:
-        _heading(axes, "Storage", note=nothing)
+        heading(axes, "Storage", note=nothing)
         axes.set_yticks([])
         return
     ends, asked, fetched = (line.made[name] for name in ("end_ns", "bytes_asked", "bytes_from_device"))
@@ -364,7 +272,7 @@ def _storage(axes: Axes, line: Timeline, edges: Floats, nothing: str | None, sto
     axes.stairs(asked_mb, edges / 1e9, color=palette.INK, linewidth=1)
     axes.set_ylim(0, 1.2 * max(float(asked_mb.max()), float(fetched_mb.max())) or 1.0)
     axes.set_ylabel("MB/s", fontsize=9)
-    _heading(axes, "Storage", entries, note)
+    heading(axes, "Storage", entries, note)
 
 
 def _time_axis(axes: Axes, line: Timeline, last: bool) -> None:
@@ -386,7 +294,7 @@ def _name_epochs(axes: Axes, line: Timeline) -> None:
         start_s = epoch.start_ns / 1e9
         fits = start_s - named_s >= EPOCHS_APART * end_s and end_s - start_s >= EPOCHS_APART * end_s
         if number == 1 or fits:
-            text = _write(axes, f"epoch {count(number)}", (start_s, 0.93), (3, 0), coords="data")
+            text = write(axes, f"epoch {count(number)}", (start_s, 0.93), (3, 0), coords="data")
             text.xycoords = ("data", "axes fraction")
             text.set_bbox(PAPER)
             named_s = start_s

@@ -113,6 +113,19 @@ class Stallscope:
         return sorted(os.listdir(self.folder / place))
 
 
+FILES_OF_A_RUN = [
+    "events.counts.arrow",
+    "events.items.arrow",
+    "events.made.arrow",
+    "events.spans.arrow",
+    "events.started.arrow",
+    "lanes.png",
+    "result.json",
+    "run.json",
+    "stalls.png",
+]
+
+
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")

@@ -9,6 +9,7 @@ import pytest
 
 from profiler.probe import RECORD
 from profiler.runfile import read_run
+from tests.faults.conftest import FILES_OF_A_RUN
 
 FOREVER = ("run", "it.yaml", "--out", "a", "--duration", "10min", "--json")
 WORKERS = "loader={kind: torch_workers, num_workers: 2}"
@@ -70,14 +71,7 @@ def test_a_signal_keeps_what_was_measured(stallscope, start, number, send, worke
     assert ended.out == (stallscope.folder / "a/result.json").read_text()
     assert '"complete": false' in ended.out
     assert stallscope("report", "a").check_words(0) == ""
-    assert stallscope.left("a") == [
-        "events.made.arrow",
-        "events.spans.arrow",
-        "events.started.arrow",
-        "result.json",
-        "run.json",
-        "stalls.png",
-    ]
+    assert stallscope.left("a") == FILES_OF_A_RUN
     assert psutil.wait_procs(children, timeout=5)[1] == []
 
 

@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from tests.faults.conftest import FILES_OF_A_RUN
+
 BAD = "000/000005.jpg"
 LOADERS = {"naive": "naive", "workers": "{kind: torch_workers, num_workers: 2}"}
 
@@ -73,14 +75,7 @@ def test_ends_the_run_which_is_kept(stallscope, run, damage, loader, problem):
     assert not result.complete
     assert result.steps < 6
     assert stallscope("report", "a").check_words(0) == ""
-    assert stallscope.left("a") == [
-        "events.made.arrow",
-        "events.spans.arrow",
-        "events.started.arrow",
-        "result.json",
-        "run.json",
-        "stalls.png",
-    ]
+    assert stallscope.left("a") == FILES_OF_A_RUN
 
 
 def test_is_left_out_and_counted_if_asked(run):

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.conftest import Stallscope
+from tests.faults.conftest import FILES_OF_A_RUN, Stallscope
 
 VARY = """\
 source: {kind: synthetic, samples: 4000, shape: [4, 4, 3], read: 0 ms, decode: 0 ms}
@@ -60,14 +60,7 @@ def test_every_setting_is_a_run_of_its_own_beside_summary_and_picture(compared):
     runs = sorted(each["run"] for each in said["runs"])  # more than one a setting if something else kept the cores busy
     assert runs[:4] == ["ceiling-000", "run-000", "run-001", "run-002"]
     assert compared.left("a") == sorted([*runs, "compare.png", "summary.json"])
-    assert compared.left("a/run-000") == [
-        "events.made.arrow",
-        "events.spans.arrow",
-        "events.started.arrow",
-        "result.json",
-        "run.json",
-        "stalls.png",
-    ]
+    assert compared.left("a/run-000") == FILES_OF_A_RUN
     assert said["complete"]
     assert [setting["label"] for setting in said["settings"]] == ["read 0 ms", "read 0.3 ms", "read 0.6 ms"]
     rates = [setting["throughput_samples_per_s"]["median"] for setting in said["settings"]]

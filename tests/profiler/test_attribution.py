@@ -77,10 +77,10 @@ def test_drawing_indices_is_the_samplers_whatever_the_makers_do():
     assert split(rows, [batch(1, 0, 10, 10)]) == pytest.approx({"fetch": 8, "sampler": 2})
 
 
-def test_shutting_workers_down_is_no_hand_off():
+def test_shutting_workers_down_counts_with_starting_them():
     rows = waits((0, 10), step=5)
     rows[-1] = Row(Kind.END, 0, 1, 15 * MS, 18 * MS, 0)
-    assert split(rows, [batch(1, 0, 10, 10)]) == pytest.approx({"fetch": 10, "unexplained": 3})
+    assert split(rows, [batch(1, 0, 10, 10)]) == pytest.approx({"fetch": 10, "startup": 3})
 
 
 def test_start_up_lasts_until_an_item_is_begun():
