@@ -11,7 +11,8 @@ from benchmarks.accuracy.grid import Cell
 
 WAIT_SHARE = 0.05
 """Of wall: a shorter wait has no cause worth naming, and is not judged."""
-RATIO_POINTS = 0.03
+RATIO_POINTS, RATIO_POINTS_BUSY = 0.03, 0.06
+"""Off in the ratio of waiting to computing; the latter where more makers compute than there are cores."""
 UNEXPLAINED_MEDIAN, UNEXPLAINED_MOST = 0.03, 0.08
 """Of wall."""
 SUM_ERROR = 1e-6
@@ -57,7 +58,7 @@ def judged(cell: Cell, result: Mapping[str, Any], cores: int, stolen: float | No
     found, found_share = largest(cell, result["input_wait_by_stage"])
     unexplained, work = result["input_wait_by_stage"]["unexplained"], work_share(result)
     expected = cell.expected(cores)
-    problems = [*_stage(expected, found), *_sums(result), *_healthy(expected, result), *_ratio(cell, work)]
+    problems = [*_stage(expected, found), *_sums(result), *_healthy(expected, result), *_ratio(cell, work, cores)]
     if unexplained is not None and unexplained > UNEXPLAINED_MOST:
         problems.append(f"unexplained is {unexplained:.1%} of wall")
     foreign = result["foreign_cpu_share"]
@@ -116,13 +117,17 @@ def _healthy(expected: Sequence[str], result: Mapping[str, Any]) -> list[str]:
     return ["healthy, and called input_bound"] if not expected and result["verdict"] == "input_bound" else []
 
 
-def _ratio(cell: Cell, work: float | None) -> list[str]:
+def _ratio(cell: Cell, work: float | None, cores: int) -> list[str]:
     if cell.work_share is None:
         return []
     if work is None:
         return ["the work was not told apart"]
     off = work - cell.work_share
-    return [f"fetch is {off:+.1%} off in the work"] if abs(off) > RATIO_POINTS else []
+    return (
+        [f"fetch is {off:+.1%} off in the work"]
+        if abs(off) > (RATIO_POINTS if cell.workers <= cores else RATIO_POINTS_BUSY)
+        else []
+    )
 
 
 def _sums(result: Mapping[str, Any]) -> list[str]:

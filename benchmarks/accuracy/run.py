@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,9 @@ from benchmarks.accuracy import grid, page  # noqa: E402  (the checkout is put o
 from benchmarks.accuracy.grid import Cell  # noqa: E402
 from benchmarks.accuracy.judge import UNEXPLAINED_MEDIAN, Judged, failed, judged, unexplained_median  # noqa: E402
 from profiler.environment import affinity_cores  # noqa: E402
+from profiler.measure import measure  # noqa: E402
+from profiler.result import Diagnosis, to_json  # noqa: E402
+from profiler.runfile import read_run  # noqa: E402
 
 MOST_REPEATS = 2
 """Of a cell that others disturbed."""
@@ -43,7 +47,8 @@ def usable_cores() -> int:
 
 
 def measured(cell: Cell, folder: Path, cores: int) -> Judged:
-    """One run of a cell, judged."""
+    """One run of a cell, judged. What was measured stays in the folder."""
+    folder.mkdir(parents=True)
     (folder / "cell.yaml").write_text(yaml.safe_dump(grid.scenario(cell, cores), sort_keys=False))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "STALLSCOPE_CACHE": str(folder / "cache")}
     command = [sys.executable, "-m", "profiler", "run", "cell.yaml", "--out", "run", "--quiet"]
@@ -56,7 +61,14 @@ def measured(cell: Cell, folder: Path, cores: int) -> Judged:
         return failed(cell, cores, f"exit status {done.returncode}: {(done.stderr or done.stdout).strip()}")
     after = stolen_s(), time.monotonic()
     stolen = (after[0] - before[0]) / (after[1] - before[1]) / cores
-    return judged(cell, json.loads((folder / "run/result.json").read_text()), cores, stolen)
+    (folder / "stolen.json").write_text(json.dumps(stolen))
+    return kept(cell, folder, cores)
+
+
+def kept(cell: Cell, folder: Path, cores: int) -> Judged:
+    """Judged anew from what was measured, as the profiler reads it today."""
+    result = to_json(measure(read_run(folder / "run")), Diagnosis([]))
+    return judged(cell, result, cores, json.loads((folder / "stolen.json").read_text()))
 
 
 def stolen_s(stat: Path = Path("/proc/stat")) -> float:
@@ -81,26 +93,28 @@ def _hogs(number: int) -> Iterator[None]:
             hog.wait()
 
 
-def undisturbed(cell: Cell, cores: int) -> Judged:
-    """A run of a cell, made again up to twice while others disturb it."""
+def undisturbed(cell: Cell, folder: Path, cores: int) -> Judged:
+    """A run of a cell, made again up to twice while others disturb it; one that is in the folder already is taken as it is."""
+    if (folder / "stolen.json").exists():
+        return kept(cell, folder, cores)
     for _ in range(1 + MOST_REPEATS):
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            try:
-                row = measured(cell, Path(folder), cores)
-            except subprocess.TimeoutExpired:
-                row = failed(cell, cores, f"not over after {TIMEOUT_S} s")
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            row = measured(cell, folder, cores)
+        except subprocess.TimeoutExpired:
+            row = failed(cell, cores, f"not over after {TIMEOUT_S} s")
         if row.verdict != "disturbed":
             break
     return row
 
 
-def all_measured(cells: Sequence[Cell], repeats: int, cores: int) -> list[Judged]:
+def all_measured(cells: Sequence[Cell], repeats: int, cores: int, folder: Path) -> list[Judged]:
     """In random order, so that what changes on the machine meanwhile hits no cause alone. Sorted as the cells are."""
-    turns = [cell for cell in cells for _ in range(repeats)]
+    turns = [(cell, number) for cell in cells for number in range(repeats)]
     random.Random(0).shuffle(turns)
     rows = defaultdict(list)
-    for number, cell in enumerate(turns, 1):
-        row = undisturbed(cell, cores)
+    for number, (cell, repeat) in enumerate(turns, 1):
+        row = undisturbed(cell, folder / f"{cell.name} {repeat}".replace(":", " to "), cores)
         rows[cell].append(row)
         print(f"{number:>4}/{len(turns)}  {row.verdict:<9} {cell.name}  {'; '.join(row.problems)}", flush=True)
     return [row for cell in cells for row in rows[cell]]
@@ -130,6 +144,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--loader", action="append", choices=["DataLoader", "naive", "threads"])
     parser.add_argument("--quick", action="store_true", help="the eight cells that matter most")
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument(
+        "--keep", type=Path, help="where to keep what was measured; cells that lie there are judged as they are"
+    )
     parser.add_argument("--page", type=Path, help="where to write the page; all cells write docs/accuracy.md by themselves")
     return parser.parse_args()
 
@@ -140,7 +157,8 @@ def main() -> int:
     if not cells:
         print("no cell is all of that; left out, with reasons:\n" + page.left_out(), file=sys.stderr)
         return 2
-    rows = all_measured(cells, asked.repeats, cores)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        rows = all_measured(cells, asked.repeats, cores, asked.keep or Path(folder))
     print("\n" + page.table(rows) + "\n\n" + page.summary(rows))
     print(f"{time.monotonic() - started:.0f} s")
     where = asked.page or (ROOT / "docs/accuracy.md" if len(cells) == len(grid.ALL) else None)
