@@ -80,11 +80,12 @@ def execute(
     stamps = Watch(writer.write, parts.model.drain, thread=clocks.ThreadClock())
     delivered = Delivered(len(source))
     interrupts = Interrupts()
+    samplers = Samplers(os.getpid(), writer.write_counts, folder=_folder_of(source))
     ended_by: BaseException | None = None
     before = environment.read_cpu(stamps.clock)
     try:
         writer.begin(_header(scenario, parts, command))
-        with Samplers(os.getpid(), writer.write_counts), live(stamps, parts.model), interrupts:
+        with samplers, live(stamps, parts.model), interrupts:
             train(scenario, parts, stamps, delivered, writer.note, interrupts)
             parts.model.sync()
     except (Exception, KeyboardInterrupt, SystemExit) as error:  # the latter: a user's own part
@@ -94,7 +95,7 @@ def execute(
         after = environment.read_cpu(stamps.clock)
         parts.loader.close()
         # Before the last flush: it asks for the loss, and so waits for a GPU's last steps.
-        outcome = _outcome(parts, stamps, delivered, (before, after), ended_by)
+        outcome = replace(_outcome(parts, stamps, delivered, (before, after), ended_by), faults=dict(samplers.faults))
         stamps.flush()
         writer.end(outcome)
     except OSError as error:  # a full disk: what was written before stays readable
@@ -103,6 +104,12 @@ def execute(
     finally:
         interrupts.over()
     return ended_by
+
+
+def _folder_of(source: Source) -> Path | None:
+    """Where the samples lie, if it is on a disk whose load can be read."""
+    folder = source.describe().get("folder")
+    return None if folder is None else Path(folder)
 
 
 def _let_go(error: BaseException | None) -> None:

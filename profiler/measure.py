@@ -285,4 +285,4 @@ def _cost(run: Run, line: Timeline, wall: int, n_workers: int) -> Cost:
         return Cost(records, dropped)
     per_step_us = outcome.us_per_step_main + (0.0 if n_workers else outcome.us_per_batch_maker or 0.0)
     share = per_step_us * 1e3 * len(line.steps) / wall
-    return Cost(records, dropped, outcome.us_per_step_main, outcome.us_per_batch_maker, share)
+    return Cost(records, dropped, outcome.us_per_step_main, outcome.us_per_batch_maker, share, dict(outcome.faults))

@@ -73,6 +73,8 @@ class Cost:
     """In the thread or process that makes the batches."""
     share: float | None = None
     """Of wall_s, on the training thread."""
+    faults: Mapping[str, int] = field(default_factory=dict)
+    """Background readings that failed, by name: how often. They are missing, and nothing else is."""
 
 
 @dataclass(frozen=True)

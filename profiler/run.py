@@ -41,6 +41,8 @@ class Outcome:
     """Begun."""
     worst_steps: Sequence[Sequence[int]] = ()
     """The longest waits of the whole run, as rows of the spans: kept also where their surroundings were not."""
+    faults: Mapping[str, int] = field(default_factory=dict)
+    """What went wrong in the background, by name: how often. Nothing of it was raised."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """How many rows each events file holds: fewer mean that it was cut short."""
 

@@ -306,7 +306,9 @@ def _profiling(cost: Cost) -> str:
     text = f"cost {NOT_MEASURED}" if cost.share is None else f"cost {share(cost.share)} of the wall time"
     text += "" if cost.us_per_step_main is None else f", {duration(cost.us_per_step_main * 1e3)} a step in the loop"
     text += "" if cost.us_per_batch_worker is None else f", {duration(cost.us_per_batch_worker * 1e3)} a batch where it is made"
-    return f"{text}; {_plural(cost.records, 'record')}, {NOT_MEASURED if cost.dropped is None else count(cost.dropped)} lost"
+    text += f"; {_plural(cost.records, 'record')}, {NOT_MEASURED if cost.dropped is None else count(cost.dropped)} lost"
+    failed = ", ".join(f"{name} {count(times)}" for name, times in cost.faults.items())
+    return text + (f"; background readings that failed: {failed}" if failed else "")
 
 
 def _neighbours(foreign: float | None) -> Text:
