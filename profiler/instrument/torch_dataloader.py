@@ -64,15 +64,19 @@ def _hook_consumer(iterator: Any, probe: Probe, stamps: Watch) -> None:
     """On the iterator's own attributes. None of the hooks refers to the iterator: it must end with its last user."""
     with suppress(AttributeError):
         iterator._index_sampler = _Sampler(iterator._index_sampler, stamps)
-        iterator._sampler_iter = _Drawing(iterator._sampler_iter, stamps)
+        iterator._sampler_iter = Drawing(iterator._sampler_iter, stamps)
     with suppress(AttributeError):
         fetcher = iterator._dataset_fetcher  # without workers
         fetcher.__class__ = _fetching(type(fetcher), probe)
     with suppress(AttributeError):
-        queue = iterator._worker_result_queue
-        arrival = _Arrival(queue._recv_bytes)
-        queue._recv_bytes = arrival
-        queue.get = _Received(queue, arrival, stamps)
+        hook_queue(iterator._worker_result_queue, stamps)
+
+
+def hook_queue(queue: Any, stamps: Watch) -> None:
+    """Records each batch that comes in through the result queue."""
+    arrival = _Arrival(queue._recv_bytes)
+    queue._recv_bytes = arrival
+    queue.get = _Received(queue, arrival, stamps)
 
 
 class _Sampler:
@@ -82,7 +86,7 @@ class _Sampler:
         self._sampler, self._stamps = sampler, stamps
 
     def __iter__(self) -> Iterator[Any]:
-        return _Drawing(iter(self._sampler), self._stamps)
+        return Drawing(iter(self._sampler), self._stamps)
 
     def __len__(self) -> int:
         return len(self._sampler)
@@ -91,7 +95,7 @@ class _Sampler:
         return getattr(self._sampler, name)
 
 
-class _Drawing:
+class Drawing:
     """One epoch's indices. Records what takes long enough to matter: an ordinary sampler needs a few microseconds."""
 
     LEAST_NS = 20_000
