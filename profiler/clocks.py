@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -25,8 +26,7 @@ class ThreadClock:
         return cpu, -1 if self._schedstat is None else int(os.pread(self._schedstat, 64, 0).split()[1])
 
     def close(self) -> None:
-        if self._schedstat is not None:
-            os.close(self._schedstat)
+        close_kept(self._schedstat)
 
 
 def open_kept(path: str) -> int | None:
@@ -35,6 +35,13 @@ def open_kept(path: str) -> int | None:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+
+
+def close_kept(file: int | None) -> None:
+    """Also if somebody else, who closes all that is open, has done so."""
+    if file is not None and file >= 0:
+        with suppress(OSError):
+            os.close(file)
 
 
 def process_start_ns(clock: Callable[[], int] = time.perf_counter_ns, proc: Path = PROC) -> int | None:

@@ -77,8 +77,8 @@ class Made(NamedTuple):
     wake_runq_ns: int = -1
     """Run-queue delay between the end of this maker's previous batch and `begin_ns`."""
     process_cpu_ns: int = -1
-    """CPU of the whole process from `begin_ns` to `items_ns`; above `items_cpu_ns`, threads of libraries computed. Only of
-    workers that have such threads."""
+    """CPU of the process from `begin_ns` to `items_ns`, without threads that hand batches over: above `items_cpu_ns` it is that
+    of libraries' threads. Only of workers that have such threads."""
     lock_ns: int = -1
     """How long the three stamps of this record took: each makes a system call, which gives the interpreter lock away and has to
     get it back. A sample of what the maker meets."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .clocks import ThreadClock, open_kept
+from .clocks import ThreadClock, close_kept, open_kept
 from .events import Item, Made, Started
 
 RECORD = struct.Struct(f"={len(Made._fields)}q")
@@ -121,7 +121,8 @@ class Maker:
         self._io_read_ns, self._io_due = 0, False
         self._asked, self._from_device = self._read_io()
         self._runq_at_end = -1
-        self._has_helpers = False
+        self._siblings: list[int] | None = None
+        """The CPU clocks of the other threads that Python started, in a worker that has threads of libraries besides."""
         self.alone = False
         """Whether this thread does nothing else than make batches, and its process nothing else than that: it is a worker."""
         self.batch = -1
@@ -139,9 +140,8 @@ class Maker:
 
     def close(self) -> None:
         self._clock.close()
-        for file in (self._file, self._io):
-            if file is not None and file >= 0:
-                os.close(file)
+        close_kept(self._file)
+        close_kept(self._io)
 
     def _next_file(self) -> int:
         """A long run's records go to one file after another: those that are full can be collected while it goes on."""
@@ -157,7 +157,7 @@ class Maker:
     def begin(self) -> None:
         self._had_items, self._lock_ns = None, 0
         self._item_stamps.clear()
-        self._process_cpu = time.process_time_ns() if self._has_helpers else -1
+        self._process_cpu = -1 if self._siblings is None else self._native_cpu_ns()
         self._began = self._stamp()
         if not self.alone:  # what this thread read since its last batch, in the model's step perhaps, is no sample
             self._io_due = self._began[0] - self._io_read_ns >= IO_INTERVAL_NS
@@ -174,8 +174,8 @@ class Maker:
         if self._began is not None and self._had_items is None:
             self._counts = n_items, n_skipped, bytes_asked
             self._had_items = self._stamp()
-            if self._has_helpers:
-                self._process_cpu = time.process_time_ns() - self._process_cpu
+            if self._process_cpu >= 0 and self._siblings is not None:
+                self._process_cpu = self._native_cpu_ns() - self._process_cpu
 
     def end(self) -> None:
         if self._began is None or self._had_items is None:
@@ -197,7 +197,7 @@ class Maker:
             os.write(self._file, record)
             self._left -= 1
             if self.alone and self._left % RECORDS_PER_LOOK == 0:
-                self._has_helpers = _native_threads() > 0
+                self._siblings = _python_threads() if _native_threads() > 0 else None
             if not self._left:
                 full, self._file = self._file, self._next_file()
                 os.close(full)
@@ -211,6 +211,13 @@ class Maker:
             self._item_stamps = []
         mean_ns = wall_ns // max(1, n_items)
         self.stamps_items = mean_ns >= ITEM_NS or (mean_ns >= SHORT_ITEM_NS and self._left % 4 == 0)
+
+    def _native_cpu_ns(self) -> int:
+        """CPU of the process without those threads: they hand over the batch before, and make nothing. -1: one has ended."""
+        try:
+            return time.process_time_ns() - sum(map(time.clock_gettime_ns, self._siblings or ()))
+        except OSError:
+            return -1
 
     def _numbered(self) -> list[tuple[int, _Stamp]]:
         """The stamps of the samples, none where they cannot be told: torch looks at its dataset once more before the first one,
@@ -284,6 +291,12 @@ class Items:
             heapq.heappush(self._slowest, took_ns)
             return True
         return took_ns > self._slowest[0] and heapq.heappushpop(self._slowest, took_ns) < took_ns
+
+
+def _python_threads() -> list[int]:
+    """The CPU clocks of all threads but this one that Python started."""
+    others = [thread.ident for thread in threading.enumerate() if thread is not threading.current_thread()]
+    return [time.pthread_getcpuclockid(ident) for ident in others if ident is not None]
 
 
 def _native_threads() -> int:

@@ -14,7 +14,7 @@ from profiler.scenario import unfold
 
 MS = 1_000_000
 WAIT = Cell("wait", "DataLoader", 2, "fork")
-MIXED = Cell("mixed", "DataLoader", 2, "fork", (2.0, 1.0))
+MIXED = Cell("mixed", "DataLoader", 2, "fork", (4.0, 2.0))
 
 
 def result(verdict="input_bound", foreign=0.0, work=(0.0, 0.0), **wait):
