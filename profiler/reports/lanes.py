@@ -64,7 +64,7 @@ def render(run: Run, result: Result, diagnosis: Diagnosis) -> bytes:
         _queue(queue, line, shown, result)
     waits, samples = hardest.inset_axes((0.02, 0, 0.36, 1)), hardest.inset_axes((0.52, 0, 0.48, 1))
     hardest.set_axis_off()
-    _longest_waits(waits, run, result, line)
+    _longest_waits(waits, run, result)
     _slowest_samples(samples, result)
     return to_png(figure)
 
@@ -405,7 +405,7 @@ def _queue(axes: Axes, line: Timeline, shown: Shown, result: Result) -> None:
     else:
         edges = np.linspace(0, line.end_ns, QUEUE_BINS + 1)
         heights = depth.means(edges)  # type: ignore[assignment]
-        note += f"; drawn: means of {duration(line.end_ns / QUEUE_BINS)}"
+        note += f"; means of {duration(line.end_ns / QUEUE_BINS)}"
     top = 1.35 * max(most, float(heights.max()), 1.0)
     axes.set_xlim(0, line.end_ns / 1e9)
     axes.set_ylim(0, top)
@@ -446,20 +446,19 @@ def _mark_starts(axes: Axes, line: Timeline, top: float) -> list[tuple[str, str]
 # What was slow
 
 
-def hardest_steps(run: Run, result: Result, line: Timeline | None) -> list[dict[str, Any]]:
-    """The longest waits of the run, the longest first: step and epoch, counted from 0, and wait_ms."""
-    if result.worst_steps or line is None:
-        return sorted(map(dict, result.worst_steps), key=lambda wait: -wait["wait_ms"])[:HARDEST]
-    waits = run.of(Kind.WAIT)
-    took = waits["end_ns"] - waits["start_ns"]
-    return [
-        {"step": int(waits["step"][i]), "epoch": int(waits["epoch"][i]), "wait_ms": int(took[i]) / 1e6}
+def hardest_steps(run: Run, result: Result) -> list[dict[str, Any]]:
+    """The longest waits of the run, the longest first: step and epoch, counted from 0, and wait_ms. Older runs kept none."""
+    rows = run.of(Kind.WAIT)
+    took = rows["end_ns"] - rows["start_ns"]
+    waits = [dict(wait) for wait in result.worst_steps] or [
+        {"step": int(rows["step"][i]), "epoch": int(rows["epoch"][i]), "wait_ms": int(took[i]) / 1e6}
         for i in np.argsort(-took, kind="stable")[:HARDEST].tolist()
     ]
+    return [wait for wait in sorted(waits, key=lambda wait: -wait["wait_ms"]) if wait["wait_ms"] > 0][:HARDEST]
 
 
-def _longest_waits(axes: Axes, run: Run, result: Result, line: Timeline | None) -> None:
-    waits = hardest_steps(run, result, line)
+def _longest_waits(axes: Axes, run: Run, result: Result) -> None:
+    waits = hardest_steps(run, result)
     if not waits:
         say(axes, "")
         return

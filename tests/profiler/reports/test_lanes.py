@@ -115,11 +115,11 @@ def test_without_a_watched_device_there_is_no_bar_of_its_stall():
 
 def test_the_longest_waits_come_first():
     run = run_of([(Kind.ITER, 0, 0, 0, 0, 0), *((Kind.WAIT, 0, i, 20 * i * MS, (20 * i + i) * MS, 8) for i in range(12))])
-    waits = lanes.hardest_steps(run, measure(run), timeline(run))
+    waits = lanes.hardest_steps(run, measure(run))
     assert [wait["step"] for wait in waits] == [11, 10, 9, 8, 7, 6, 5, 4]
     assert waits[0] == {"step": 11, "epoch": 0, "wait_ms": 11.0}
     kept = replace(measure(run), worst_steps=[{"step": 3, "epoch": 0, "wait_ms": 2.0}, {"step": 9, "epoch": 0, "wait_ms": 7.0}])
-    assert [wait["step"] for wait in lanes.hardest_steps(run, kept, timeline(run))] == [9, 3]
+    assert [wait["step"] for wait in lanes.hardest_steps(run, kept)] == [9, 3]
 
 
 def test_many_records_are_drawn_in_seconds():
