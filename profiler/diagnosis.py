@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .contracts import Rule
 from .result import Diagnosis, Finding, Result
@@ -43,6 +44,8 @@ def last_resort(result: Result) -> Finding:
             evidence=evidence,
             wall_share=stall.share,
         )
+    if any(part for stage, part in result.input_stall_by_stage.items() if stage != "unexplained"):
+        return _spread_out(result, because, evidence)
     mean = f"; mean wait {duration(result.wait_ms.mean * 1e6)}" if result.wait_ms else ""
     return Finding(
         kind="input_bound",
@@ -52,4 +55,21 @@ def last_resort(result: Result) -> Finding:
         try_next="Change one thing and compare: more workers or parallel calls, or the source from memory (ram).",
         evidence=evidence,
         wall_share=stall.share,
+    )
+
+
+def _spread_out(result: Result, because: str, evidence: dict[str, Any]) -> Finding:
+    """An input-bound run whose stages are known, and none of them carries it."""
+    stages = {stage: part for stage, part in result.input_stall_by_stage.items() if part and stage != "unexplained"}
+    largest = sorted(stages.items(), key=lambda each: -each[1])[:3]
+    split = ", ".join(f"{stage.replace('_', ' ')} {share(part)}" for stage, part in largest)
+    stalled = result.input_stall_share or 0.0
+    return Finding(
+        kind="input_bound",
+        severity="high" if stalled >= 0.2 else "moderate",
+        verdict="Input-bound: the device idles for want of a batch, and no single stage carries it.",
+        because=f"{because}; of the wall time: {split}.",
+        try_next="Start with the largest stage, change one thing, and compare.",
+        evidence=evidence | {"input_stall_by_stage": dict(result.input_stall_by_stage)},
+        wall_share=stalled,
     )

@@ -5,6 +5,8 @@ KINDS = (
     "too_short",
     "too_little_parallelism",
     "handoff",
+    "sampler",
+    "collate",
     "interpreter_lock",
     "decode_cpu",
     "disk_seeks",
