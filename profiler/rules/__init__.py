@@ -4,6 +4,7 @@ KINDS = (
     "not_input_bound",
     "too_short",
     "too_little_parallelism",
+    "worker_startup",
     "handoff",
     "sampler",
     "collate",
