@@ -35,7 +35,8 @@ run: .venv/run          ## run a scenario and draw its report: SCENARIO=scenario
 	$(BIN)/python -m profiler run $(SCENARIO)
 
 test: .venv/dev         ## all tests that this machine can run; the others say what they need
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/truth
+	$(BIN)/python -m pytest tests/truth
 
 lint: .venv/dev         ## ruff: rules and format
 	$(BIN)/ruff check .

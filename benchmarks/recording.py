@@ -26,39 +26,14 @@ def help_seconds() -> float:
     return time.perf_counter() - started
 
 
-class Queue:
-    """A result queue that has a message at all times."""
-
-    def get(self) -> tuple[int, None]:
-        self._recv_bytes()
-        return 0, None
-
-    def _recv_bytes(self) -> bytes:
-        return b""
-
-
-def hooks_us(batches: int, repeats: int) -> float:
-    """What the hooks of a DataLoader in the consumer cost a batch: its indices drawn, its message received. Best of repeats."""
-    rows: list[tuple[int, ...]] = []
-
-    def once(hooked: bool) -> int:
-        stamps, queue, indices = watch.Watch(rows.extend), Queue(), iter([None] * batches)
-        if hooked:
-            torch_dataloader.hook_queue(queue, stamps)
-            indices = torch_dataloader.Drawing(indices, stamps)
-        started = time.perf_counter_ns()
-        for _ in range(batches):
-            next(indices)
-            queue.get()
-        return time.perf_counter_ns() - started
-
-    return (min(once(True) for _ in range(repeats)) - min(once(False) for _ in range(repeats))) / batches / 1e3
-
-
 def main() -> None:
     rows = [
         ("a step on the training thread, rows packed (100,000 empty steps, best of 5)", watch.us_per_step(100_000, 5), "us"),
-        ("the hooks of a DataLoader there, a batch (100,000 batches, best of 5)", hooks_us(100_000, 5), "us"),
+        (
+            "the hooks of a DataLoader there, a batch (100,000 batches, best of 5)",
+            torch_dataloader.us_per_batch(100_000, 5),
+            "us",
+        ),
         ("a batch in a worker, written to its file (100,000 batches, best of 5)", probe.us_per_batch(100_000, 5, True), "us"),
         ("the same in a thread that does other things as well", probe.us_per_batch(100_000, 5), "us"),
         (f"--help (median of {HELP_RUNS})", median(help_seconds() for _ in range(HELP_RUNS)) * 1e3, "ms"),

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import clocks, environment, probe, ranks, watch
+from . import clocks, environment, instrument, probe, ranks, watch
 from .contracts import Loader, Model, Source
 from .environment import CpuReading
-from .instrument import watched
 from .interrupts import Interrupts
 from .replay import Replay
 from .run import Header, Outcome
@@ -138,7 +137,7 @@ def train(
                 note(resident_shares=list(before), resident_shares_after=list(after))
             delivered.next_epoch()
             batches = index_batches(len(parts.source), scenario.batch_size, scenario.seed, epoch)
-        epoch_batches = watched(parts.loader.epoch(batches), parts.probe, stamps)
+        epoch_batches = instrument.watched(parts.loader.epoch(batches), parts.probe, stamps)
         for batch in stamps.batches(epoch_batches, lambda batch: len(batch.index)):
             parts.model.step(batch)
             if scenario.sync_every_step:
@@ -240,7 +239,7 @@ def _outcome(
         steps=stamps.steps,
         samples=stamps.samples,
         epochs=stamps.epochs,
-        us_per_step_main=watch.us_per_step(),
+        us_per_step_main=watch.us_per_step() + instrument.us_per_batch(parts.loader.n_workers),
         us_per_batch_maker=probe.us_per_batch(),
     )
 

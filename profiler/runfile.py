@@ -225,7 +225,7 @@ def read_run(folder: Path) -> Run:
     found = {name: rows for name, (rows, _) in read.items()}
     if (folder / MAKING).is_dir():
         loose = {MADE: records, ITEMS: items, STARTED: starts}
-        found |= {name: np.concatenate([found[name], *rows(folder / MAKING)]) for name, rows in loose.items()}
+        found |= {name: _once(np.concatenate([found[name], *rows(folder / MAKING)])) for name, rows in loose.items()}
     counted = {SPANS: 0, MADE: 0} if header.outcome is None else header.outcome.rows
     whole = all(not cut for name, (_, cut) in read.items() if name in counted)
     if header.outcome is not None:
@@ -239,6 +239,12 @@ def read_run(folder: Path) -> Run:
         counts=columns(Count, found[COUNTS]),
         truncated=not whole,
     )
+
+
+def _once(rows: Table) -> Table:
+    """In the same order. A run that was cut while it was packed has some rows twice: packed, and as their makers wrote them."""
+    _, first = np.unique(rows, axis=0, return_index=True)
+    return rows[np.sort(first)]
 
 
 def _read_header(folder: Path) -> Header:

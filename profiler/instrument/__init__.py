@@ -20,3 +20,12 @@ def watched(epoch: Iterable[BatchT], probe: Probe, stamps: Watch) -> Iterable[Ba
 
         return Watched(epoch, probe, stamps)
     return epoch
+
+
+def us_per_batch(n_workers: int) -> float:
+    """What hooks add to a step on the training thread, in microseconds; calibrated on this machine. Of what was hooked last."""
+    if f"{__name__}.torch_dataloader" in sys.modules:
+        from . import torch_dataloader
+
+        return torch_dataloader.us_per_batch() if n_workers else 0.0
+    return 0.0
