@@ -105,15 +105,6 @@ class TestFullWhileResultsAreWritten:
         assert len(set(run.made["pid"].tolist())) == 1
         assert 0 < len(run.made["pid"]) < 40
 
-    def test_records_that_are_packed_and_still_loose_count_once(self, stallscope, mount):
-        pytest.importorskip("torch", reason="needs torch: pip install 'stallscope[torch]'")
-        place = mount("nr_inodes=11")  # full when the batches' records are packed, and the samples' are not
-        ended = stallscope("run", "it.yaml", "--out", place / "a", "--set", WORKERS)
-        assert f"error: No space left on device: {place}/a/events.items.arrow" in ended.check_words(2)
-        assert list((place / "a/making").glob("made-*"))
-        made = read_run(place / "a").made
-        assert len(made["pid"]) == len(set(zip(made["pid"].tolist(), made["begin_ns"].tolist(), strict=True)))
-
     def test_a_report_that_cannot_be_written(self, measured, mount):
         place = mount("size=4k")
         (place / "ballast").write_bytes(bytes(4096))

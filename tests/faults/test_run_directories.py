@@ -43,4 +43,7 @@ def test_its_json_is_the_runs_own(measured):
 
 
 def test_an_unknown_format_is_refused_with_those_there_are(measured):
-    assert measured("report", "a", "--format", "nonsense").refusal == "report: no kind 'nonsense'. It can be: json, lanes, png, text"
+    assert (
+        measured("report", "a", "--format", "nonsense").refusal
+        == "report: no kind 'nonsense'. It can be: json, lanes, png, text"
+    )

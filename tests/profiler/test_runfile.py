@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,15 @@ def test_a_worker_file_cut_in_a_record_loses_that_record(tmp_path, run):
     file = folder / MAKING / "made-1-1.bin"
     file.write_bytes(file.read_bytes()[:-7])
     assert len(read_run(folder).made["pid"]) == len(run.made["pid"]) - 1
+
+
+def test_records_that_are_packed_and_still_loose_count_once(tmp_path, run):
+    """A disk that was full, or a kill, between packing them and removing the makers' files."""
+    shutil.copytree(write(tmp_path / "cut", run, ended=False) / MAKING, tmp_path / "loose")
+    folder = write(tmp_path / "a", run)
+    shutil.copytree(tmp_path / "loose", folder / MAKING)
+    for name, column in run.made.items():
+        assert np.array_equal(read_run(folder).made[name], column)
 
 
 def test_a_missing_events_file_makes_it_incomplete(tmp_path, run):
