@@ -13,7 +13,7 @@ from profiler.instrument import watched
 from profiler.probe import Probe
 from profiler.runfile import RunWriter
 from profiler.sampler import Samplers
-from profiler.watch import Watch
+from profiler.stamps import Watch
 
 BatchT = TypeVar("BatchT")
 

@@ -25,7 +25,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from profiler import environment, probe, watch  # noqa: E402  (the checkout is put on the path first)
+from profiler import environment, probe, stamps  # noqa: E402  (the checkout is put on the path first)
 
 PAGE = ROOT / "docs" / "overhead.md"
 SEED = 0
@@ -236,7 +236,7 @@ def main() -> None:
         parser.error("--write: a quick run proves nothing, leave out --quick")
     part, warm_up_s = (0.2, 0.3) if options.quick else (1.0, 1.0)
     direct = [
-        ("a step on the training thread, rows packed (100,000 empty steps, best of 5)", watch.us_per_step(100_000, 5)),
+        ("a step on the training thread, rows packed (100,000 empty steps, best of 5)", stamps.us_per_step(100_000, 5)),
         ("a batch where it is made, written to its file (20,000 batches, best of 5)", probe.us_per_batch(20_000, 5)),
     ]
     before = environment.read_cpu(time.perf_counter_ns)

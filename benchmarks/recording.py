@@ -14,7 +14,7 @@ from statistics import median
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from profiler import probe, watch  # noqa: E402  (the checkout is put on the path first)
+from profiler import probe, stamps  # noqa: E402  (the checkout is put on the path first)
 from profiler.instrument import torch_dataloader  # noqa: E402
 
 HELP_RUNS = 11
@@ -28,7 +28,7 @@ def help_seconds() -> float:
 
 def main() -> None:
     rows = [
-        ("a step on the training thread, rows packed (100,000 empty steps, best of 5)", watch.us_per_step(100_000, 5), "us"),
+        ("a step on the training thread, rows packed (100,000 empty steps, best of 5)", stamps.us_per_step(100_000, 5), "us"),
         (
             "the hooks of a DataLoader there, a batch (100,000 batches, best of 5)",
             torch_dataloader.us_per_batch(100_000, 5),

@@ -13,3 +13,19 @@
 
 Measuring code computes nothing; computing code has no clock, file or framework; rendering code decides nothing.
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .recording import Recording, record, watch
+
+__all__ = ["Recording", "record", "watch"]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names, imported when they are asked for: `import stallscope` costs nothing."""
+    if name not in __all__:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(".recording", __name__), name)

@@ -36,7 +36,7 @@ def application() -> typer.Typer:
     for module in pkgutil.iter_modules(commands.__path__):
         if not module.name.startswith("_"):
             verb = importlib.import_module(f".{module.name}", commands.__name__)
-            app.command(module.name)(verb.main)
+            app.command(module.name, context_settings=getattr(verb, "CONTEXT", None))(verb.main)
     app.callback()(lambda: None)  # keeps the verb on the command line however many there are
     return app
 

@@ -12,6 +12,7 @@ from .comparison import Comparison
 from .contracts import Rule
 from .diagnosis import diagnose
 from .errors import UserError
+from .loops import chosen
 from .measure import measure
 from .result import Diagnosis, Finding, Result
 from .rules import KINDS
@@ -31,7 +32,7 @@ class Concluded:
 def conclude(run: Run) -> Concluded:
     """Measures the run and asks every rule there is."""
     result = measure(run)
-    return Concluded(run, result, diagnose(result, _rules()))
+    return Concluded(chosen(run), result, diagnose(result, _rules()))
 
 
 def _rules() -> list[Rule]:

@@ -20,6 +20,8 @@ def diagnose(result: Result, rules: Sequence[Rule]) -> Diagnosis:
 def last_resort(result: Result) -> Finding:
     """No rule recognised a cause. The kind is then the verdict itself."""
     stall, wait = result.steady_input_stall, result.input_wait_share
+    if wait is None and not result.scenario and result.verdict == "not_measured":
+        return _no_loader(result)
     if stall is None:
         return Finding(
             kind="not_measured",
@@ -55,6 +57,19 @@ def last_resort(result: Result) -> Finding:
         try_next="Change one thing and compare: more workers or parallel calls, or the source from memory (ram).",
         evidence=evidence,
         wall_share=stall.share,
+    )
+
+
+def _no_loader(result: Result) -> Finding:
+    """A script that iterated nothing that is recorded."""
+    return Finding(
+        kind="not_measured",
+        severity="info",
+        verdict="Nothing to judge: the script iterated no data loader.",
+        because="Looked for torch.utils.data.DataLoader, what inherits from it and what wraps it, in the script's own process.",
+        try_next="Does it make its batches itself, or in a process that it starts? Then wrap them: "
+        "for batch in stallscope.watch(batches).",
+        evidence={"steps": result.steps},
     )
 
 

@@ -30,6 +30,10 @@ class Kind(IntEnum):
     RECEIVE = 10
     """A finished batch on its way in from a worker: its message read and unpickled, by the host or by a thread that pins it.
     `step` is the batch's number in its epoch."""
+    BACKWARD = 11
+    """Host inside a backward pass. Lies in a step, as does OPTIMIZER."""
+    OPTIMIZER = 12
+    """Host inside an optimizer's step."""
 
 
 class Row(NamedTuple):
@@ -48,6 +52,8 @@ class Row(NamedTuple):
     """What the host computed in a WAIT or an END. -1: not measured."""
     runq_ns: int = -1
     """How long it was held up there by the lack of a core."""
+    loop: int = -1
+    """Which of a script's loaders; -1: there is one."""
 
 
 class Made(NamedTuple):
@@ -82,6 +88,8 @@ class Made(NamedTuple):
     lock_ns: int = -1
     """How long the three stamps of this record took: each makes a system call, which gives the interpreter lock away and has to
     get it back. A sample of what the maker meets."""
+    loop: int = -1
+    """As in Row."""
 
 
 class Item(NamedTuple):
@@ -99,6 +107,8 @@ class Item(NamedTuple):
     runq_ns: int
     in_row: int
     """1: one of a whole batch that was recorded; 0: kept alone, for it is among the slowest of its maker so far."""
+    loop: int = -1
+    """As in Row."""
 
 
 class Started(NamedTuple):
@@ -114,6 +124,8 @@ class Started(NamedTuple):
     """`worker_init_fn` was called."""
     ready_ns: int
     """It had returned: the worker can take its first batch."""
+    loop: int = -1
+    """As in Row."""
 
 
 STAGES = ("startup", "sampler", "fetch", "decode", "core_shortage", "collate", "handoff", "unexplained")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import clocks, environment, instrument, probe, ranks, watch
+from . import clocks, environment, instrument, probe, ranks
 from .contracts import Loader, Model, Source
 from .environment import CpuReading
 from .interrupts import Interrupts
@@ -26,7 +26,7 @@ from .run import Header, Outcome
 from .runfile import MAKING, RunWriter
 from .sampler import Samplers
 from .scenario import Scenario, build, settings
-from .watch import Watch
+from .stamps import Watch, us_per_step
 
 MOST_EPOCHS_NOTED = 1000
 """Each is noted by writing the header anew: the time that takes would grow with the square of the epochs."""
@@ -239,7 +239,7 @@ def _outcome(
         steps=stamps.steps,
         samples=stamps.samples,
         epochs=stamps.epochs,
-        us_per_step_main=watch.us_per_step() + instrument.us_per_batch(parts.loader.n_workers),
+        us_per_step_main=us_per_step() + instrument.us_per_batch(parts.loader.n_workers),
         us_per_batch_maker=probe.us_per_batch(),
     )
 

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from .comparison import Measured
 from .contracts import Model
+from .stamps import Watch
 from .units import count, duration, share
-from .watch import Watch
 
 PER_SECOND = 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,35 @@ from .attribution import Stages, lock_wait_ns, stages, work_ns
 from .counters import summary
 from .events import STEP_PARTS, Kind, Row
 from .handoff import latencies_ns
+from .hot_lines import forward_share, hot_lines
 from .intervals import Intervals, intersect, subtract, total
 from .ledger import startup
+from .loops import busiest, name, number, split
 from .requests import requests
-from .result import Cost, Result, Storage, Throughput
+from .result import Cost, Result, Storage, Throughput, Verdict
 from .run import Run
 from .steady import Steady
 from .timeline import Epoch, Timeline, timeline
 
 
 def measure(run: Run) -> Result:
-    """Every number of the contract. What was not recorded is None."""
+    """Every number of the contract; None: not recorded. Of a script with several loops they are the busiest one's."""
+    loops = split(run)
+    if not loops:
+        return _measure(run)
+    chosen = busiest(loops)
+    results = {number(loop): _measure(loop) for loop in loops}
+    return replace(results[number(chosen)], loops=[_loop(loop, results[number(loop)], loop is chosen) for loop in loops])
+
+
+def _loop(loop: Run, result: Result, chosen: bool) -> dict[str, Any]:
+    """One entry of `loops`."""
+    entry = loop.header.loops[0]
+    keys = ("steps", "epochs", "samples", "wall_s", "startup_s", "wall_by_part", "input_stall_share", "verdict")
+    return {**entry, "name": name(entry), "chosen": chosen, **{key: getattr(result, key) for key in keys}}
+
+
+def _measure(run: Run) -> Result:
     line = timeline(run)
     header, outcome = run.header, run.header.outcome
     frame: dict[str, Any] = {
@@ -48,17 +66,20 @@ def measure(run: Run) -> Result:
             "cpu_cores": outcome.cpu_cores,
             "foreign_cpu_share": outcome.foreign_cpu_share,
             "stopped_by": outcome.stopped_by,
+            "stacks_problem": outcome.stacks_problem,
         }
-    if line is None:  # it ended before its first iter()
-        return Result(**frame, profiler_cost=Cost(records=0, dropped=None), verdict="too_short")
+    if line is None:  # it ended before its first iter(), or has none
+        verdict: Verdict = "too_short" if header.scenario else "not_measured"
+        return Result(**frame, profiler_cost=Cost(records=0, dropped=None), verdict=verdict)
     return _measured(run, line, frame)
 
 
 def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
     wall, n_workers = max(1, line.end_ns), int(run.header.loader["n_workers"])
-    whole_s, samples = (line.end_ns + line.gap_ns) / 1e9, int(line.steps.n_samples.sum()) + line.gap_samples
     kept_share = wall / (wall + line.gap_ns)
     outcome = run.header.outcome if line.gap_ns else None
+    whole_s = (line.end_ns + line.gap_ns) / 1e9
+    samples = (outcome and outcome.samples) or int(line.steps.n_samples.sum()) + line.gap_samples
     steady = Steady(run, line)
     epochs = _epochs(run, line)
     wait_stages = stages(line.wait, line, n_workers)
@@ -93,7 +114,8 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
         lock_wait_s=lock_wait_ns(line.made) / 1e9 if len(line.made["pid"]) else None,
         handoff_latency_ms=stats.spread_ms(latencies_ns(line.received, line.made)),
         steady_input_stall=steady.stall,
-        step_by_part=dict.fromkeys(STEP_PARTS) | {"sync": total(line.sync) / wall},
+        step_by_part=_step_parts(run, line, wall),
+        hot_lines=hot_lines(run.stacks) if run.stacks else None,
         storage=_storage(run, line, epochs, samples),
         blocked_samples=None if (waited := requests(line.items)) is None else asdict(waited),
         slowest_samples=_slowest(line),
@@ -129,13 +151,30 @@ def _causes(line: Timeline, idle: Intervals, method: str) -> Stages:
     """What can be told apart depends on how the device is watched: its own clock knows copies; a CPU has none; events inside
     a step see neither copies' gaps nor launches."""
     asked: list[tuple[str, Intervals | None]] = [("outside_loop", line.outside), ("input", line.wait)]
-    asked += [("copy", line.copy if method == "clock" else None), ("sync", line.sync if method != "model_step" else None)]
-    asked += [("host", line.step if method != "events" else None)]
+    asked += [("copy", line.copy if method == "clock" else None)]
+    asked += [("sync", line.sync if method not in ("model_step", "loop_body") else None)]
+    asked += [("host", line.step if method not in ("events", "loop_body") else None)]
     causes: Stages = {}
     for cause, when in asked:
         causes[cause] = None if when is None else float(total(intersect(idle, when)))
         idle = idle if when is None else subtract(idle, when)
     return causes | {"unexplained": float(total(idle))}
+
+
+def _step_parts(run: Run, line: Timeline, wall: int) -> dict[str, float | None]:
+    """What the host does in its steps. A part that was never seen is not known to be none. The forward pass is what stacks show
+    of it, and own code what is left of a traced script's steps; they sum to the steps' share of wall."""
+    parts: dict[str, float | None] = dict.fromkeys(STEP_PARTS)
+    if run.header.device.get("method") != "loop_body":
+        return parts | {"sync": total(line.sync) / wall}
+    step, backward = total(line.step) / wall, total(line.backward) / wall
+    optimizer = total(subtract(line.optimizer, line.backward)) / wall  # some call the backward pass from within
+    parts |= {"backward": backward if len(line.backward) else None, "optimizer": optimizer if len(line.optimizer) else None}
+    looked_at = forward_share(run.stacks)
+    if looked_at is not None:
+        forward = min(step - backward - optimizer, looked_at * step)
+        parts |= {"forward": forward, "own_code": step - backward - optimizer - forward}
+    return parts
 
 
 def _shares(ns: Mapping[str, float | None], wall_ns: int) -> Stages:

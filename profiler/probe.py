@@ -41,7 +41,7 @@ RECORDS_PER_LOOK = 64
 IO_INTERVAL_NS = 1_000_000
 """/proc/thread-self/io is cumulative and costs 3 us to read: twice a millisecond is 0.6 %, and loses next to nothing."""
 
-_makers: dict[tuple[Path, int], Maker] = {}
+_makers: dict[tuple[Path, int, int], Maker] = {}
 """By the kernel's number and not threading.local: threads of a C++ pool are new ones to Python in each call. Of the module, so
 that all copies of a run's Probe in one process, a loader's and an instrument's, go on with the same record."""
 
@@ -53,24 +53,29 @@ class Probe:
     fails is not raised, nor is a file that cannot be made: it shows as fewer records than batches.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, loop: int = -1) -> None:
         self._folder = folder
+        self._loop = loop
+        """Which of a script's loaders, as in `events.Row`."""
 
     def here(self) -> Maker:
         """This thread's maker of records. Never to be used in another one."""
-        key = self._folder, threading.get_native_id()
+        key = self._here()
         maker = _makers.get(key)
         if maker is None or maker.pid != os.getpid():  # a forked worker inherits its parent's makers, files and all
             _forget_ended()
-            maker = _makers[key] = Maker(self._folder)
+            maker = _makers[key] = Maker(self._folder, self._loop)
         return maker
+
+    def _here(self) -> tuple[Path, int, int]:
+        return self._folder, self._loop, threading.get_native_id()
 
     def begin(self) -> None:
         """The first item is about to be read."""
         try:
             self.here().begin()
         except ProcessLookupError:  # another thread that has ended had this number
-            _makers.pop((self._folder, threading.get_native_id())).close()
+            _makers.pop(self._here()).close()
             self.here().begin()
 
     def item(self, index: int) -> None:
@@ -87,7 +92,7 @@ class Probe:
 
     def started(self, worker_id: int, process_start_ns: int, unpickled_ns: int, init_ns: int, ready_ns: int) -> None:
         """This process is a worker, and now ready."""
-        record = STARTED.pack(os.getpid(), worker_id, process_start_ns, unpickled_ns, init_ns, ready_ns)
+        record = STARTED.pack(os.getpid(), worker_id, process_start_ns, unpickled_ns, init_ns, ready_ns, self._loop)
         with suppress(OSError):
             (self._folder / f"started-{os.getpid()}.bin").write_bytes(record)
 
@@ -95,7 +100,7 @@ class Probe:
 def _forget_ended() -> None:
     """Closes the files of threads that are no more: tf.data starts new ones in each epoch."""
     if os.path.exists("/proc/self/task"):
-        for key in [each for each in list(_makers) if not os.path.exists(f"/proc/self/task/{each[1]}")]:
+        for key in [each for each in list(_makers) if not os.path.exists(f"/proc/self/task/{each[-1]}")]:
             if ended := _makers.pop(key, None):
                 ended.close()
 
@@ -108,10 +113,11 @@ class Maker:
     """One thread's open files and its unfinished record. Whoever knows more may say it again: the last `begin`, and the first
     `items` and `end` after it, count."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, loop: int = -1) -> None:
         self.pid = os.getpid()
         self._id = threading.get_native_id()
-        self._folder = folder
+        self._folder, self._loop = folder, loop
+        self._name = f"{self.pid}-{self._id}" + (f".{loop}" if loop >= 0 else "")
         self._n_files = 0
         self._file = -1
         with suppress(OSError):  # else every write fails
@@ -136,7 +142,7 @@ class Maker:
         self.stamps_items = False
         """Whether samples of the batch at hand are stamped one by one."""
         self._item_stamps: list[tuple[int, _Stamp]] = []
-        self._items = Items(self._folder / f"items-{self.pid}-{self._id}.bin")
+        self._items = Items(self._folder / f"items-{self._name}.bin", loop)
 
     def close(self) -> None:
         self._clock.close()
@@ -147,7 +153,7 @@ class Maker:
         """A long run's records go to one file after another: those that are full can be collected while it goes on."""
         self._left, self._n_files = RECORDS_PER_FILE, self._n_files + 1
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.open(self._folder / f"made-{self.pid}-{self._id}-{self._n_files:06d}.bin", flags, 0o644)
+        return os.open(self._folder / f"made-{self._name}-{self._n_files:06d}.bin", flags, 0o644)
 
     @property
     def has_items(self) -> bool:
@@ -189,7 +195,7 @@ class Maker:
         asked, from_device = self._io_since(t2)
         times = (t0, t1, t2, cpu1 - cpu0, runqs[0], cpu2 - cpu1, runqs[1])
         read = (asked if bytes_asked is None else bytes_asked, from_device)
-        rest = (self.batch, runqs[2], self._process_cpu, self._lock_ns)
+        rest = (self.batch, runqs[2], self._process_cpu, self._lock_ns, self._loop)
         record = RECORD.pack(self.pid, self._id, n_items, n_skipped, *times, *read, *rest)
         self._keep_items(n_items, t1 - t0)
         self._runq_at_end, self._began, self._had_items, self.batch, self.indices = runq2, None, None, -1, None
@@ -266,8 +272,8 @@ class Maker:
 class Items:
     """A maker's samples, on their way to a file of bounded length: the first so many, and whichever are slowest so far."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, loop: int = -1) -> None:
+        self._path, self._loop = path, loop
         self._left = ITEMS_KEPT
         self._slowest: list[int] = []
 
@@ -279,7 +285,7 @@ class Items:
             slow = self._is_slow(t1 - t0)
             if self._left > 0 or slow:
                 runq = -1 if runq0 < 0 else runq1 - runq0
-                rows.append(ITEM.pack(*maker, index, t0, t1, cpu1 - cpu0, runq, int(self._left > 0)))
+                rows.append(ITEM.pack(*maker, index, t0, t1, cpu1 - cpu0, runq, int(self._left > 0), self._loop))
         self._left -= len(begun)
         with suppress(OSError):
             if rows:
@@ -318,7 +324,7 @@ def records(folder: Path, ended: bool = False) -> Iterator[Table]:
     names = sorted(os.listdir(folder))
     for name, following in itertools.pairwise([*names, ""]):
         if name.startswith("made-") and (not ended or _is_over(name, following)):
-            yield from _pieces(folder / name, len(Made._fields))
+            yield from pieces(folder / name, len(Made._fields))
             if ended:
                 os.unlink(folder / name)
 
@@ -326,24 +332,25 @@ def records(folder: Path, ended: bool = False) -> Iterator[Table]:
 def items(folder: Path) -> Iterator[Table]:
     """Samples that were recorded one by one, with the columns of `events.Item`."""
     for path in sorted(folder.glob("items-*.bin")):
-        yield from _pieces(path, len(Item._fields))
+        yield from pieces(path, len(Item._fields))
 
 
 def starts(folder: Path) -> Iterator[Table]:
     """Of each worker that became ready, one row with the columns of `events.Started`."""
     for path in sorted(folder.glob("started-*.bin")):
-        yield from _pieces(path, len(Started._fields))
+        yield from pieces(path, len(Started._fields))
 
 
 def _is_over(name: str, following: str) -> bool:
     """Whether its thread writes to a later file already, or is gone."""
-    _, pid, thread, _ = name.split("-")
+    _, pid, thread, _ = name.split("-")  # of one loader among several the thread is 12.3
     return following.startswith(f"made-{pid}-{thread}-") or (
-        os.path.exists("/proc") and not os.path.exists(f"/proc/{pid}/task/{thread}")
+        os.path.exists("/proc") and not os.path.exists(f"/proc/{pid}/task/{thread.partition('.')[0]}")
     )
 
 
-def _pieces(path: Path, width: int) -> Iterator[Table]:
+def pieces(path: Path, width: int) -> Iterator[Table]:
+    """The whole rows of a file of integers."""
     size = 8 * width
     with path.open("rb") as file:
         while data := file.read(size * RECORDS_PER_READ):

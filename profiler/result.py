@@ -188,6 +188,10 @@ class Result:
     disk: Mapping[str, Any] | None = None
     """The block device beneath the samples, whoever used it."""
     gpu: Mapping[str, Mapping[str, Any]] | None = None
+    hot_lines: Sequence[Mapping[str, Any]] | None = None
+    """Of a traced script, by stage, its line that costs most: see hot_lines.py. null: its stacks were not looked at."""
+    stacks_problem: str | None = None
+    """Why not."""
     cpu_cores: float | None = None
     """CPU that this process and its children used while the loop ran, in cores."""
     foreign_cpu_share: float | None = None

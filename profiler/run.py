@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .events import Count, Item, Kind, Made, Row, Started
+from .hot_lines import Stack
 
 SCHEMA = 1
 
@@ -39,6 +40,10 @@ class Outcome:
     samples: int | None = None
     epochs: int | None = None
     """Begun."""
+    stacks_problem: str | None = None
+    """Why the program's stacks could not be looked at."""
+    loops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Of a script's loops by number: steps, samples, epochs, as above."""
     worst_steps: Sequence[Sequence[int]] = ()
     """The longest waits of the whole run, as rows of the spans: kept also where their surroundings were not."""
     faults: Mapping[str, int] = field(default_factory=dict)
@@ -73,6 +78,10 @@ class Header:
     """Per epoch: the share of the source's bytes in the page cache right before its first batch. null: cannot be told."""
     resident_shares_after: Sequence[float | None] = field(default_factory=list)
     """The same right after its last batch."""
+    loops: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    """Of a traced script, each loader that it iterated: `loop` as in `events.Row`, where in the script, and its settings."""
+    asked_loop: str | None = None
+    """The name of the loop that reports are about; null: the busiest one."""
     outcome: Outcome | None = None
     """null while the run goes on, or if it was killed."""
 
@@ -110,6 +119,8 @@ class Run:
     items: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Item))
     started: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Started))
     counts: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: columns(Count))
+    stacks: Sequence[Stack] = ()
+    """What the program was at when it was looked at; empty: it was not."""
     truncated: bool = False
     """The files end in the middle of a record: what stood before was kept."""
 

@@ -5,7 +5,8 @@
     events.made.arrow   what each batch cost where it was made (the same, packed when the loop has ended)
     events.items.arrow  what single samples cost, events.started.arrow how workers came to be (the same)
     events.counts.arrow readings of the system, twice a second
-    making/             until then: one file a worker or thread, appended to a batch at a time
+    stacks.folded       of a traced script: what it was at when it was looked at, a line a stack
+    making/             until then: one file a worker or thread, appended to a batch at a time, of a script the latest spans
 
 Everything but run.json is append-only: after a crash, what stands before the cut is read and the run counts as incomplete.
 """
@@ -29,8 +30,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from .comparison import Comparison
 from .errors import UserError
 from .events import Count, Item, Made, Row, Started
+from .hot_lines import Stack
 from .intervals import overlap
-from .probe import items, records, starts
+from .probe import items, pieces, records, starts
 from .run import SCHEMA, Event, Header, Outcome, Run, Table, columns, table
 from .sampling import MOST_BLOCKS, Sampling
 
@@ -43,6 +45,9 @@ COUNTS = "events.counts.arrow"
 FILES: Mapping[str, Event] = {SPANS: Row, MADE: Made, ITEMS: Item, STARTED: Started, COUNTS: Count}
 """Older runs have the first two."""
 MAKING = "making"
+LOOSE_SPANS = "spans.bin"
+"""In there: of a traced script the latest spans, which are no whole block yet."""
+STACKS = "stacks.folded"
 SUMMARY = "summary.json"
 MOST_WORKERS = 100_000
 
@@ -224,7 +229,12 @@ def read_run(folder: Path) -> Run:
     read = {name: _read_table(folder / name, kind) for name, kind in FILES.items()}
     found = {name: rows for name, (rows, _) in read.items()}
     if (folder / MAKING).is_dir():
-        loose = {MADE: records, ITEMS: items, STARTED: starts}
+        loose: Mapping[str, Callable[[Path], Iterator[Table]]] = {
+            SPANS: _loose_spans,
+            MADE: records,
+            ITEMS: items,
+            STARTED: starts,
+        }
         found |= {name: _once(np.concatenate([found[name], *rows(folder / MAKING)])) for name, rows in loose.items()}
     counted = {SPANS: 0, MADE: 0} if header.outcome is None else header.outcome.rows
     whole = all(not cut for name, (_, cut) in read.items() if name in counted)
@@ -237,8 +247,29 @@ def read_run(folder: Path) -> Run:
         items=columns(Item, found[ITEMS]),
         started=columns(Started, found[STARTED]),
         counts=columns(Count, found[COUNTS]),
+        stacks=read_stacks(folder / STACKS),
         truncated=not whole,
     )
+
+
+def read_stacks(path: Path) -> list[Stack]:
+    """None where the program was not looked at. A line that is damaged is left out."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    stacks = []
+    for line in lines:
+        stack, _, count = line.rpartition(" ")
+        role, *rest = stack.split(";")
+        if len(rest) > 2 and count.isdecimal() and rest[1].lstrip("-").isdecimal():
+            stacks.append(Stack(role, rest[0], tuple(rest[2:]), int(rest[1]), int(count)))
+    return stacks
+
+
+def _loose_spans(making: Path) -> Iterator[Table]:
+    if (making / LOOSE_SPANS).is_file():
+        yield from pieces(making / LOOSE_SPANS, len(Row._fields))
 
 
 def _once(rows: Table) -> Table:

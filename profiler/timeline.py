@@ -97,6 +97,9 @@ class Timeline:
     items: Columns
     started: Columns
     counts: Columns
+    backward: Intervals
+    """The training thread is in a backward pass; likewise in an optimizer's step."""
+    optimizer: Intervals
     gap_ns: int = 0
     """How much more time the window had: that of steps which were not kept."""
     gaps: Times = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -141,7 +144,9 @@ def timeline(run: Run) -> Timeline | None:
         step=step,
         outside=complement(union(np.concatenate((wait, step))), 0, end),
         sync=union(_pairs(by_kind[Kind.SYNC])),
-        busy=busy if run.header.device.get("method") else None,
+        busy=_busy(str(run.header.device.get("method")), busy, step),
+        backward=intersect(step, union(_pairs(by_kind[Kind.BACKWARD]))),
+        optimizer=intersect(step, union(_pairs(by_kind[Kind.OPTIMIZER]))),
         copy=copy,
         startup=_startup(epochs, steps, made) if len(made["begin_ns"]) else None,
         made=made,
@@ -156,6 +161,11 @@ def timeline(run: Run) -> Timeline | None:
         gaps=by_kind[Kind.GAP]["start_ns"],
         gap_samples=int(gaps["n_samples"].sum()),
     )
+
+
+def _busy(method: str, spans: Intervals, step: Intervals) -> Intervals | None:
+    """loop_body: a script without an accelerator, whose own steps stand for one. None: not measured."""
+    return {"None": None, "loop_body": step}.get(method, spans)
 
 
 def _waits(wait: Columns, end: Columns) -> Waits:
@@ -188,9 +198,13 @@ def _steps(by_kind: dict[Kind, Columns]) -> tuple[Steps, tuple[Epoch, ...]]:
     known = (rank[~raised] + 1 < len(order)) & (ask_epochs[following] == wait["epoch"])
     ended = np.where(known, asks[following], wait["end_ns"])
     lengths = ended[known] - wait["end_ns"][known]
-    ended[~known] += int(np.median(lengths)) if len(lengths) else 0
     next_iter = np.searchsorted(iters["start_ns"], wait["end_ns"], side="left")
     bounded = next_iter < len(iters["start_ns"])
+    if not len(lengths):  # next(iter(loader)): a step lasts until there is a new iterator
+        lengths = iters["start_ns"][next_iter[bounded]] - wait["end_ns"][bounded]
+        ended[bounded] = iters["start_ns"][next_iter[bounded]]
+        known = bounded
+    ended[~known] += int(np.median(lengths)) if len(lengths) else 0
     ended[bounded] = np.minimum(ended[bounded], iters["start_ns"][next_iter[bounded]])
     gaps = by_kind[Kind.GAP]["start_ns"]
     before = np.searchsorted(wait["end_ns"], gaps, side="right") - 1

@@ -12,7 +12,7 @@ import numpy as np
 from models.simulated import Simulated
 from profiler.events import Made, Row
 from profiler.run import Header, Outcome, Run, columns
-from profiler.watch import Watch
+from profiler.stamps import Watch
 
 MS = 1_000_000
 

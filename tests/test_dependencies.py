@@ -53,6 +53,8 @@ COMPUTING = [
         "counters",
         "stretch",
         "queue_depth",
+        "loops",
+        "gate",
     ),
     *("comparison", "rules/*", "whatif", "whatif/*"),
 ]
@@ -76,6 +78,7 @@ ARITHMETIC = {
 BELOW = [*COMPUTING, "reports/*"]
 ABOVE = {
     *(
+        "_traced",
         "attach",
         "calibrate",
         "child",
@@ -87,11 +90,13 @@ ABOVE = {
         "environment",
         "execute",
         "faults",
+        "following",
         "instrument",
+        "keeper",
     ),
     "interrupts",
     *("live", "places", "probe", "ranks", "registry", "replay", "runfile", "sampler", "samplers", "scenario", "settings"),
-    *("sweep", "watch"),
+    *("recording", "ring", "stamps", "supervise", "sweep"),
 }
 
 
@@ -181,8 +186,9 @@ def test_relative_imports_stay_inside_the_profiler():
 
 
 def test_only_the_registry_imports_parts_by_name():
-    """The command line finds its verbs likewise, `__init__` its public names, `__main__` the copy of us that is installed."""
-    allowed = {f"profiler/{name}.py" for name in ("registry", "cli", "__init__", "__main__")}
+    """The command line finds its verbs likewise, `__init__` its public names, `__main__` the copy of us that is installed; a
+    traced program gets us by our place, and its frameworks are met as they are imported."""
+    allowed = {f"profiler/{name}.py" for name in ("registry", "cli", "__init__", "__main__", "_traced", "following")}
     wrong = [found for found in all_imports("profiler/*") if found.top == "importlib" and found.file not in allowed]
     wrong = [found for found in wrong if not found.name.startswith("importlib.metadata")]
     assert not wrong, listed(wrong)

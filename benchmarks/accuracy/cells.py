@@ -108,8 +108,9 @@ class Items(Dataset[Any]):
 
     def __getitem__(self, index: int) -> tuple[int, Any, int]:
         self._cost.read(index)
+        sample = index, self._sample[:], self._label(index)  # a view: the pickler would send one object twice only once
         self._cost.decode()
-        return index, self._sample[:], self._label(index)  # a view: the pickler would send one object twice only once
+        return sample
 
 
 class Batches:

@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -79,19 +78,9 @@ class Asked:
 
     def folder(self, name: str) -> Path:
         """Where the run goes. A directory of our own naming is made at once."""
-        return self.out or _fresh(Path("runs"), name)
+        from ..places import fresh
 
-
-def _fresh(parent: Path, name: str) -> Path:
-    """A new directory, named after the scenario and the time; made at once, since another run may begin in the same second."""
-    from .. import faults
-
-    base = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    for each in (base, *(f"{base}-{i}" for i in range(2, 1000))):
-        with faults.told(), suppress(FileExistsError):
-            (parent / each).mkdir(parents=True)
-            return parent / each
-    raise UserError(f"{parent} holds a thousand runs of this second: name another --out")
+        return self.out or fresh(Path("runs"), name)
 
 
 # One run, in this process

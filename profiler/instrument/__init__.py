@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from ..probe import Probe
-from ..watch import Watch
+from ..stamps import Watch
 
 BatchT = TypeVar("BatchT")
 

@@ -15,18 +15,22 @@ own sampler and the queue of results are timed. What a version of torch names ot
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from ..attach import Loop, Recorder, replace, size_of, undo_all
 from ..clocks import process_start_ns
 from ..events import Kind
 from ..probe import Maker, Probe
-from ..watch import Watch
+from ..stamps import Watch, since
 
 
 class Watched:
@@ -62,14 +66,20 @@ def _entering_workers(loader: Any, probe: Probe) -> Iterator[None]:
 
 def _hook_consumer(iterator: Any, probe: Probe, stamps: Watch) -> None:
     """On the iterator's own attributes. None of the hooks refers to the iterator: it must end with its last user."""
-    with suppress(AttributeError):
-        iterator._index_sampler = _Sampler(iterator._index_sampler, stamps)
-        iterator._sampler_iter = _Drawing(iterator._sampler_iter, stamps)
+    _hook_sampler(iterator, stamps)
     with suppress(AttributeError):
         fetcher = iterator._dataset_fetcher  # without workers
         fetcher.__class__ = _fetching(type(fetcher), probe)
     with suppress(AttributeError):
         _hook_queue(iterator._worker_result_queue, stamps)
+
+
+def _hook_sampler(iterator: Any, stamps: Watch, lengths: deque[int] | None = None) -> None:
+    """lengths: takes the length of each batch that is asked for."""
+    if not isinstance(getattr(iterator, "_index_sampler", None), _Sampler):
+        with suppress(AttributeError):
+            iterator._index_sampler = _Sampler(iterator._index_sampler, stamps, lengths)
+            iterator._sampler_iter = _Drawing(iterator._sampler_iter, stamps, lengths)
 
 
 def _hook_queue(queue: Any, stamps: Watch) -> None:
@@ -82,11 +92,13 @@ def _hook_queue(queue: Any, stamps: Watch) -> None:
 class _Sampler:
     """The index sampler, timed in every epoch."""
 
-    def __init__(self, sampler: Any, stamps: Watch) -> None:
-        self._sampler, self._stamps = sampler, stamps
+    def __init__(self, sampler: Any, stamps: Watch, lengths: deque[int] | None) -> None:
+        self._sampler, self._stamps, self._lengths = sampler, stamps, lengths
 
     def __iter__(self) -> Iterator[Any]:
-        return _Drawing(iter(self._sampler), self._stamps)
+        if self._lengths is not None:
+            self._lengths.clear()
+        return _Drawing(iter(self._sampler), self._stamps, self._lengths)
 
     def __len__(self) -> int:
         return len(self._sampler)
@@ -100,8 +112,8 @@ class _Drawing:
 
     LEAST_NS = 20_000
 
-    def __init__(self, indices: Iterator[Any], stamps: Watch) -> None:
-        self._indices, self._stamps = indices, stamps
+    def __init__(self, indices: Iterator[Any], stamps: Watch, lengths: deque[int] | None = None) -> None:
+        self._indices, self._stamps, self._lengths = indices, stamps, lengths
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -112,6 +124,8 @@ class _Drawing:
         ended = time.perf_counter_ns()
         if ended - started >= self.LEAST_NS:
             self._stamps.note(Kind.SAMPLER, self._stamps.steps, started, ended)
+        if self._lengths is not None and isinstance(drawn, list | tuple):
+            self._lengths.append(len(drawn))
         return drawn
 
 
@@ -205,7 +219,182 @@ def _ask(maker: Maker, index: Any) -> None:
     maker.n_items = 1 if maker.indices is None else len(maker.indices)
 
 
+# In any program: the classes themselves
+
+
+class _Iteration:
+    """One iterator of a loader, from iter() to its end."""
+
+    def __init__(self, loop: Loop, epoch: int, lengths: deque[int] | None) -> None:
+        self.loop, self.epoch, self.lengths = loop, epoch, lengths
+        self.is_recorded = False
+        """Whether this epoch's iter() is."""
+
+    def iterated(self, started_ns: int) -> None:
+        self.is_recorded = True
+        self.loop.stamps.iterated(self.epoch, started_ns)
+
+    def passed_over(self, batch: Any) -> Any:
+        """A batch that is not among those to be recorded."""
+        self.loop.stamps.steps += 1
+        self.size(batch)
+        return batch
+
+    def size(self, batch: Any) -> int:
+        """Of the batch that has just come: what was asked for or, of a stream, what its first tensor says."""
+        return self.lengths.popleft() if self.lengths else size_of(batch)
+
+
+def follow(recorder: Recorder) -> Callable[[], None]:
+    """Records every DataLoader that this process iterates, and those that inherit from it. Returns what undoes it.
+
+    Its iterators are followed rather than the loader: whatever wraps or overrides that ends at them.
+    """
+    module = sys.modules["torch.utils.data.dataloader"]
+    undone = [
+        replace(module._BaseDataLoaderIter, "__init__", _drawing),
+        replace(module._BaseDataLoaderIter, "__next__", functools.partial(_next, recorder)),
+        replace(module._SingleProcessDataLoaderIter, "__init__", functools.partial(_beginning, recorder)),
+        replace(module._MultiProcessingDataLoaderIter, "__init__", functools.partial(_beginning, recorder)),
+        replace(module._MultiProcessingDataLoaderIter, "_reset", functools.partial(_again, recorder)),
+    ]
+    return lambda: undo_all(undone)
+
+
+_MARK = "_stallscope"
+
+
+def _begun(recorder: Recorder, loader: Any) -> _Iteration | None:
+    with recorder.careful("DataLoader"):
+        loop = recorder.loop(loader, _settings(loader), _like(loader))
+        if loop is not None:
+            streamed = loader._dataset_kind != 0 or not loader._auto_collation
+            return _Iteration(loop, loop.stamps.iterating(), None if streamed else deque())
+    return None
+
+
+def _beginning(recorder: Recorder, own: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(own)
+    def __init__(self: Any, loader: Any, *arguments: Any, **named: Any) -> None:
+        started = time.perf_counter_ns()
+        iteration = _begun(recorder, loader)
+        if iteration is None:
+            return own(self, loader, *arguments, **named)
+        self.__dict__[_MARK] = iteration
+        with _entering_workers(loader, iteration.loop.probe):
+            own(self, loader, *arguments, **named)
+        with recorder.careful("DataLoader"):
+            _hook_consumer(self, iteration.loop.probe, iteration.loop.stamps)
+            if recorder.wants(iteration.loop):
+                iteration.iterated(started)
+        return None
+
+    return __init__
+
+
+def _drawing(own: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(own)
+    def __init__(self: Any, loader: Any, *arguments: Any, **named: Any) -> None:
+        own(self, loader, *arguments, **named)
+        iteration = self.__dict__.get(_MARK)
+        if iteration is not None:
+            _hook_sampler(self, iteration.loop.stamps, iteration.lengths)
+
+    return __init__
+
+
+def _again(recorder: Recorder, own: Callable[..., None]) -> Callable[..., None]:
+    """Persistent workers: the same iterator begins another epoch."""
+
+    @functools.wraps(own)
+    def _reset(self: Any, loader: Any, first_iter: bool = False) -> None:
+        iteration = self.__dict__.get(_MARK)
+        if first_iter or iteration is None or not recorder.on:
+            return own(self, loader, first_iter)
+        started = time.perf_counter_ns()
+        iteration.epoch, iteration.is_recorded = iteration.loop.stamps.iterating(), False
+        own(self, loader, first_iter)
+        if recorder.wants(iteration.loop):
+            iteration.iterated(started)
+        return None
+
+    return _reset
+
+
+def _next(recorder: Recorder, own: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    thread, clock = recorder.threads.read, time.perf_counter_ns
+
+    @functools.wraps(own)
+    def __next__(self: Any) -> Any:
+        iteration = self.__dict__.get(_MARK)
+        if iteration is None or not recorder.on:
+            return own(self)
+        if recorder.limited and not recorder.wants(iteration.loop):
+            return iteration.passed_over(own(self))
+        cpu, runq = thread()
+        asked = clock()
+        if not iteration.is_recorded:  # it begins in the middle of an epoch
+            iteration.iterated(asked)
+        try:
+            batch = own(self)
+        except BaseException:
+            iteration.loop.stamps.raised(iteration.epoch, asked, clock(), *since(cpu, runq, thread()))
+            raise
+        got = clock()
+        with recorder.careful("DataLoader"):
+            spent = since(cpu, runq, thread())
+            iteration.loop.stamps.returned(iteration.epoch, asked, got, iteration.size(batch), *spent)
+            recorder.in_step(iteration.loop)
+        return batch
+
+    return __next__
+
+
+def _settings(loader: Any) -> dict[str, Any]:
+    """What is known of a loader, as JSON values under torch's own names."""
+    context = loader.multiprocessing_context
+    prefetch = loader.prefetch_factor if loader.num_workers else None
+    return {
+        "kind": f"{type(loader).__module__}.{type(loader).__qualname__}",
+        "dataset": f"{type(loader.dataset).__module__}.{type(loader.dataset).__qualname__}",
+        "dataset_samples": _length(loader.dataset),
+        "n_workers": int(loader.num_workers),
+        "prefetch_batches": int(loader.num_workers * (prefetch or 0)),
+        "batch_size": loader.batch_size or getattr(loader.batch_sampler, "batch_size", None),
+        "prefetch_factor": prefetch,
+        "pin_memory": bool(loader.pin_memory),
+        "persistent_workers": bool(loader.persistent_workers),
+        "in_order": bool(getattr(loader, "in_order", True)),
+        "multiprocessing_context": context if context is None else context.get_start_method(),
+        "sampler": type(loader.sampler).__qualname__,
+    }
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except Exception:
+        return None
+
+
+def _like(loader: Any) -> tuple[Any, ...]:
+    """What two loaders have in common of which one takes the other's place."""
+    return type(loader.dataset), loader.num_workers, loader.batch_size, type(loader.sampler)
+
+
 # In a worker
+
+
+_PLACE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_UNPICKLED = """(
+    (importlib := __import__("importlib.util")) and (sys := __import__("sys"))
+    and (name in sys.modules or [
+        spec := importlib.util.spec_from_file_location(name, place + "/__init__.py", submodule_search_locations=[place]),
+        sys.modules.__setitem__(name, importlib.util.module_from_spec(spec)),
+        spec.loader.exec_module(sys.modules[name]),
+    ])
+    and importlib.import_module(name + ".instrument.torch_dataloader")._InWorker.unpickled(probe, own)
+)"""
 
 
 class _InWorker:
@@ -216,9 +405,16 @@ class _InWorker:
     def __init__(self, probe: Probe, own: Callable[[int], None] | None) -> None:
         self._probe, self._own = probe, own
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._unpickled_ns = time.perf_counter_ns()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Found by where it lies: a spawned worker knows the program's own path, and we need not be on it."""
+        package = __name__.rpartition(".instrument.")[0]
+        return eval, (_UNPICKLED, {"name": package, "place": _PLACE, "probe": self._probe, "own": self._own})
+
+    @classmethod
+    def unpickled(cls, probe: Probe, own: Callable[[int], None] | None) -> _InWorker:
+        made = cls(probe, own)
+        made._unpickled_ns = time.perf_counter_ns()
+        return made
 
     def __call__(self, worker_id: int) -> None:
         called = time.perf_counter_ns()

@@ -25,8 +25,51 @@ def rows(result: Result) -> list[tuple[str, str]]:
         "Start-up": _startup(result.epochs_detail),
         "Memory": _memory(result.memory),
         "Pressure": _pressure(result),
+        "Step": _step(result),
+        "Lines": _lines(result),
+        "Loops": _loops(result),
     }
     return [(name, text) for name, text in told.items() if text]
+
+
+MOST_LINES = 4
+LEAST_SHARE = 0.03
+"""Of what was seen of a loop or a worker: less is not worth a line."""
+PLACES = {"own_code": "own code", "item": "making samples"}
+
+
+def _step(result: Result) -> str | None:
+    """Of a traced script: what its loop does with a batch."""
+    parts = {name: part for name, part in result.step_by_part.items() if part is not None}
+    if result.scenario or not parts:
+        return None
+    each = ", ".join(f"{name.replace('_', ' ')} {share(part)}" for name, part in parts.items())
+    return f"{each} of the wall time"
+
+
+def _lines(result: Result) -> str | None:
+    """The lines of a script that cost most, stage by stage."""
+    told = [
+        f"{PLACES.get(line['stage'], line['stage'])} ({line['role']}, {share(line['share'])} of its time): "
+        f"{line['file'].rpartition('/')[2]}:{line['line']} in {line['function']}()"
+        for line in result.hot_lines or ()
+        if line["share"] >= LEAST_SHARE
+    ]
+    if told:
+        return "; ".join(told[:MOST_LINES])
+    return f"not looked at: {result.stacks_problem}" if result.stacks_problem else None
+
+
+def _loops(result: Result) -> str | None:
+    """The others, where a script has several."""
+    others = [loop for loop in result.loops if not loop["chosen"]]
+    told = [
+        f"{loop['name']} {count(loop['steps'])} steps in {duration(loop['wall_s'] * 1e9)}, "
+        f"waiting {share(loop['wall_by_part']['wait'] or 0.0)} of it"
+        for loop in others[:MOST_LINES]
+    ]
+    more = len(others) - len(told)
+    return ("; ".join(told) + (f"; {count(more)} more" if more else "")) or None
 
 
 def _work(result: Result) -> str | None:

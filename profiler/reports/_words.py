@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ..loops import name as loop_name
 from ..result import Result
 from ..result import labels as result_labels
 from ..run import Run
@@ -57,11 +58,23 @@ HOST_AS_DEVICE = {
 
 
 def setup(run: Run, result: Result) -> str:
-    """What was paired with what: source x loader x model and device."""
+    """What was paired with what: source x loader x model and device; of a traced script, which of its loaders."""
+    if run.header.loops:
+        return _traced(run.header.loops[0], result)
     loader = _kind(result, "loader")
     if workers := run.header.loader.get("n_workers"):
         loader += f" with {count(workers)} worker{'' if workers == 1 else 's'}"
     return " x ".join((str(result.source.get("label") or _kind(result, "source")), loader, _model(result)))
+
+
+def _traced(loop: Mapping[str, Any], result: Result) -> str:
+    said = f"{loop_name(loop)}: {str(loop['kind']).rpartition('.')[2]}"
+    if loop["dataset"] is not None:
+        said += f" over {str(loop['dataset']).rpartition('.')[2]}"
+        said += "" if loop["dataset_samples"] is None else f" ({count(loop['dataset_samples'])} samples)"
+        said += f", num_workers={loop['n_workers']}"
+    said += "" if loop["batch_size"] is None else f", batch_size={loop['batch_size']}"
+    return f"{said}, on {result.device.get('kind')} ({result.device.get('name')})"
 
 
 def _model(result: Result) -> str:

@@ -10,7 +10,7 @@ from profiler.execute import Delivered, execute, index_batches, prepare
 from profiler.measure import measure
 from profiler.runfile import read_run
 from profiler.scenario import load
-from profiler.watch import Watch
+from profiler.stamps import Watch
 
 SCENARIO = """
 source: {kind: synthetic, samples: 50, shape: [4, 4, 3], read: 0 ms, decode: 0 ms}

@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 
 from profiler import live
-from profiler.watch import Watch
+from profiler.stamps import Watch
 from tests.fakes import MS, FakeClock
 
 

@@ -13,7 +13,7 @@ from profiler.run import Outcome
 from profiler.steady import MIN_STEADY_STEPS
 from tests.fakes import MS, FakeLoop, header, run_of
 
-ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY, GAP, SAMPLER, RECEIVE = Kind
+ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY, GAP, SAMPLER, RECEIVE, _BACKWARD, _OPTIMIZER = Kind
 
 
 def added(shares) -> float:
@@ -284,6 +284,8 @@ CONTRACT = {
     "findings",
 }
 ADDED = {
+    "hot_lines",
+    "stacks_problem",
     "work_s_by_stage",
     "lock_wait_s",
     "blocked_samples",

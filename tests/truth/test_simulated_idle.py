@@ -15,8 +15,8 @@ from models.simulated import Simulated
 from profiler.environment import affinity_cores, foreign_cpu_share, read_cpu
 from profiler.measure import measure
 from profiler.run import Outcome
+from profiler.stamps import Watch
 from profiler.timeline import timeline
-from profiler.watch import Watch
 from tests.fakes import FakeBatch, run_of
 
 MS = 1_000_000

@@ -29,7 +29,7 @@ from profiler.events import Kind, Made, Row, Started
 from profiler.instrument import watched
 from profiler.probe import Probe, records, starts
 from profiler.run import columns
-from profiler.watch import Watch
+from profiler.stamps import Watch
 from tests.profiler.instrument import users
 from tests.profiler.instrument.users import MS
 
@@ -324,7 +324,7 @@ class TestOtherLoops:
     def test_go_on_in_a_thread_that_has_the_number_of_one_that_has_ended(self, recording):
         with ThreadPoolExecutor(1) as pool:
             ended = pool.submit(probe_module.Maker, recording.folder).result()
-        probe_module._makers[recording.folder, threading.get_native_id()] = ended
+        probe_module._makers[recording.folder, -1, threading.get_native_id()] = ended
         epochs(loader_of(users.Items, num_workers=0), 1, recording.epoch)
         assert len(recording.made["pid"]) == 4
 

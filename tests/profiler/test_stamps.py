@@ -2,9 +2,9 @@ import contextlib
 
 import pytest
 
-from profiler import watch as watch_module
+from profiler import stamps as stamps_module
 from profiler.events import Kind, Row
-from profiler.watch import Watch
+from profiler.stamps import Watch
 from tests.fakes import MS, FakeClock
 
 
@@ -117,13 +117,13 @@ class FakeThread:
 def test_what_the_training_thread_did_in_a_wait_is_kept():
     rows = recorded(["a", "b"], FakeClock(), thread=FakeThread())
     spent = {Kind.ITER: (-1, -1), Kind.WAIT: (1 * MS, 2 * MS), Kind.END: (1 * MS, 2 * MS)}
-    assert [tuple(row[6:]) for row in rows] == [spent[row[0]] for row in rows]
+    assert [tuple(row[6:8]) for row in rows] == [spent[row[0]] for row in rows]
 
 
 def test_a_kernel_without_its_books_leaves_the_queue_unknown():
     thread = FakeThread()
     thread.read = lambda: (0, -1)
-    assert recorded(["a"], FakeClock(), thread=thread)[1][6:] == (0, -1)
+    assert recorded(["a"], FakeClock(), thread=thread)[1][6:8] == (0, -1)
 
 
 def test_more_can_be_noted_of_the_epoch_at_hand():
@@ -136,4 +136,4 @@ def test_more_can_be_noted_of_the_epoch_at_hand():
 
 
 def test_the_direct_cost_of_a_step_can_be_measured_anywhere():
-    assert 0 < watch_module.us_per_step(steps=200, repeats=2) < 1000
+    assert 0 < stamps_module.us_per_step(steps=200, repeats=2) < 1000

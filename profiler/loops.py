@@ -1,0 +1,81 @@
+"""A traced script's loops told apart: each is a run of its own, and one of them is what the script is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .events import Kind
+from .run import Outcome, Run
+from .timeline import timeline
+
+ALL = -1
+"""Rows of no loop: the profiler's own."""
+
+
+def split(run: Run) -> list[Run]:
+    """One run for each loop that was iterated, in the order in which they began. Empty: a scenario's run, which has one."""
+    began = [int(loop["loop"]) for loop in run.header.loops]
+    seen = set(run.of(Kind.ITER)["loop"].tolist())
+    return [_of(run, loop) for loop in began if loop in seen]
+
+
+def chosen(run: Run) -> Run:
+    """What reports draw: a scenario's run, or of a script the loop that it is about."""
+    loops = split(run)
+    return busiest(loops) if loops else run
+
+
+def number(loop: Run) -> int:
+    """Of a run that was split off."""
+    return int(loop.header.loops[0]["loop"])
+
+
+def name(entry: Mapping[str, Any]) -> str:
+    """What a report calls a loop: the file and line on which it is iterated."""
+    return f"{str(entry['file']).replace(chr(92), '/').rpartition('/')[2]}:{entry['line']}"
+
+
+def busiest(loops: list[Run]) -> Run:
+    """What was asked for; else the loop with most step time in which a backward pass was seen; else that with most steps."""
+    asked = [loop for loop in loops if name(loop.header.loops[0]) == loop.header.asked_loop]
+    if asked:
+        return asked[0]
+    learning = [loop for loop in loops if len(loop.of(Kind.BACKWARD)["kind"])]
+    return max(learning or loops, key=_step_ns if learning else _steps)
+
+
+def _of(run: Run, loop: int) -> Run:
+    entry = next(entry for entry in run.header.loops if entry["loop"] == loop)
+    loader = {"n_workers": entry["n_workers"], "prefetch_batches": entry["prefetch_batches"], "settings": dict(entry)}
+    outcome = run.header.outcome
+    if outcome is not None:
+        outcome = _outcome_of(outcome, loop)
+    spans, made, items, started = (_rows(table, loop) for table in (run.spans, run.made, run.items, run.started))
+    header = replace(run.header, loader=loader, loops=[entry], outcome=outcome)
+    return replace(run, header=header, spans=spans, made=made, items=items, started=started)
+
+
+def _outcome_of(outcome: Outcome, loop: int) -> Outcome:
+    counted = outcome.loops.get(str(loop), {})
+    steps, samples, epochs = (counted.get(what) for what in ("steps", "samples", "epochs"))
+    worst = [row for row in outcome.worst_steps if row[-1] == loop]
+    return replace(outcome, steps=steps, samples=samples, epochs=epochs, worst_steps=worst)
+
+
+def _rows(table: Mapping[str, NDArray[np.int64]], loop: int) -> dict[str, NDArray[np.int64]]:
+    mine = np.isin(table["loop"], (ALL, loop))
+    return {column: values[mine] for column, values in table.items()}
+
+
+def _steps(loop: Run) -> int:
+    return len(loop.of(Kind.WAIT)["kind"])
+
+
+def _step_ns(loop: Run) -> int:
+    line = timeline(loop)
+    return 0 if line is None else int((line.steps.ended - line.steps.got).sum())
