@@ -11,7 +11,7 @@ SCENARIO ?= scenarios/ssd.yaml
 GPU_PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types wheel gpu bench overhead accuracy long clean
+.PHONY: help run test lint format types wheel gpu bench overhead traced accuracy long clean
 
 help:                   ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -63,6 +63,9 @@ bench: .venv/dev        ## what recording costs on this machine
 
 overhead: .venv/dev     ## what recording costs beside torch.profiler and py-spy; most of an hour
 	$(BIN)/python benchmarks/overhead.py
+
+traced: .venv/dev       ## what trace costs a program, and a million steps under it; some minutes
+	$(BIN)/python benchmarks/traced.py
 
 long: .venv/dev         ## a million steps: what memory, disk and reports take; some minutes
 	$(BIN)/python benchmarks/long_run.py

@@ -29,6 +29,7 @@ def help_seconds() -> float:
 def main() -> None:
     rows = [
         ("a step on the training thread, rows packed (100,000 empty steps, best of 5)", stamps.us_per_step(100_000, 5), "us"),
+        ("a step of a traced program (100,000 empty steps, best of 5)", torch_dataloader.us_per_step(20_000, 5), "us"),
         (
             "the hooks of a DataLoader there, a batch (100,000 batches, best of 5)",
             torch_dataloader.us_per_batch(100_000, 5),

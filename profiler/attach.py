@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .clocks import ThreadClocks
 from .events import Kind
@@ -64,22 +64,36 @@ class _Known:
     loader: Callable[[], Any]
 
 
+class Device(Protocol):
+    """A witness of when an accelerator is busy. Waits for nothing."""
+
+    def began(self, loop: Loop) -> None:
+        """The program has a batch of that loop."""
+
+    def ended(self) -> None:
+        """It asks for the next one."""
+
+
 class Recorder:
     """What a program's hooks tell, on its way to whoever keeps it.
 
-    rows: takes spans. folder: where workers write. announce: takes what is known of a new loop, as JSON values.
+    rows: takes spans. folder: where workers write. announce: takes what is known of a new loop or of the device, JSON values.
     """
 
     def __init__(
         self, rows: Rows, folder: Path, announce: Callable[[Mapping[str, Any]], None], limits: Limits | None = None
     ) -> None:
-        self.rows, self.folder, self._announce = rows, folder, announce
+        self.rows, self.folder, self.announce = rows, folder, announce
         self._limits = limits or Limits()
         self.limited = self._limits != Limits()
         self._first_ns: int | None = None
         self.threads = ThreadClocks()
         self.on = True
         """Whether anything is recorded. Never in a forked child: its training, if any, is not this one's."""
+        self.device: Device | None = None
+        """The accelerator that the program uses, once it does."""
+        self.undone: list[Callable[[], None]] = []
+        """What takes hooks out that were put in on the way."""
         self.faults: dict[str, int] = {}
         self._known: list[_Known] = []
         self._local = threading.local()
@@ -139,7 +153,7 @@ class Recorder:
         stamps = Watch(loop=number, rows=self.rows, thread=self.threads)
         known = _Known(Loop(number, stamps, Probe(self.folder, number)), (place, *like), _weakly(loader))
         self._known.append(known)
-        self._announce({"loop": number, "file": place[0], "line": place[1], **settings})
+        self.announce({"loop": number, "file": place[0], "line": place[1], **settings})
         return known
 
     def batches(self, batches: Iterable[BatchT]) -> Iterator[BatchT]:

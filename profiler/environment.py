@@ -31,7 +31,7 @@ def describe(proc: Path = PROC, shm: Path = SHM, cwd: Path | None = None) -> dic
         "usable_cores": usable_cores(None if affinity is None else len(affinity), quota),
         "affinity_cores": None if affinity is None else len(affinity),
         "quota_cores": quota,
-        "cpu": _cpu_model(proc),
+        "cpu": cpu_model(proc),
         **_memory(),
         "memory_limit_bytes": memory_limit_bytes(proc),
         **_shm(shm),
@@ -258,7 +258,7 @@ def _shm(shm: Path) -> Mapping[str, int | None]:
     return {"shm_total_bytes": disk.f_frsize * disk.f_blocks, "shm_free_bytes": disk.f_frsize * disk.f_bavail}
 
 
-def _cpu_model(proc: Path) -> str | None:
+def cpu_model(proc: Path = PROC) -> str | None:
     fields = (line.partition(":") for line in (_read(proc / "cpuinfo") or "").splitlines())
     return next((value.strip() for name, _, value in fields if name.strip() == "model name"), platform.processor() or None)
 

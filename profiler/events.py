@@ -34,6 +34,9 @@ class Kind(IntEnum):
     """Host inside a backward pass. Lies in a step, as does OPTIMIZER."""
     OPTIMIZER = 12
     """Host inside an optimizer's step."""
+    OTHER_WAIT = 13
+    """Host waiting for another loader's batch, inside a step of this one: of two loaders that are zipped, or nested. Never
+    recorded; see loops.py."""
 
 
 class Row(NamedTuple):

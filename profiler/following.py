@@ -32,7 +32,7 @@ def follow(recorder: Recorder) -> Callable[[], None]:
     undone: list[Callable[[], None]] = []
     for name, into in FOLLOWED.items():
         undone.append(_when_imported(name, lambda into=into: undone.append(into(recorder)), recorder))  # type: ignore[misc]
-    return lambda: undo_all(reversed(undone))
+    return lambda: undo_all(reversed([*undone, *recorder.undone]))
 
 
 def _torch_dataloader(recorder: Recorder) -> Callable[[], None]:

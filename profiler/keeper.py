@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import clocks, environment, probe, ranks, stamps
+from . import clocks, environment, probe, ranks
 from .attach import LOOPS
 from .environment import CpuReading
 from .events import Kind, Row
+from .instrument import torch_dataloader
 from .ring import SLOTS, RingReader
 from .run import Header, Outcome, table
 from .runfile import LOOSE_SPANS, MAKING, RunWriter
@@ -47,6 +48,7 @@ class Keeper:
     """Whether the program has had one."""
     _rows: NDArray[np.int64] = field(default_factory=lambda: table(Row, ()))
     _announced: int = 0
+    _has_workers: bool = False
     _counted: dict[str, dict[str, int]] = field(default_factory=dict)
     _began: CpuReading | None = None
 
@@ -98,10 +100,13 @@ class Keeper:
 
     def _learn_loops(self) -> None:
         with suppress(OSError):
-            lines = (self.folder / MAKING / LOOPS).read_text().splitlines()
+            whole, _, _ = (self.folder / MAKING / LOOPS).read_text().rpartition("\n")
+            lines = whole.splitlines()
             if len(lines) > self._announced:
-                self._announced = len(lines)
-                self._guarded(self.writer.note, loops=[json.loads(line) for line in lines])
+                self._announced, said = len(lines), [json.loads(line) for line in lines]
+                loops, devices = ([each for each in said if what in each] for what in ("loop", "device"))
+                self._has_workers = any(loop["n_workers"] for loop in loops)
+                self._guarded(self.writer.note, loops=loops, device=_device(*(each["device"] for each in devices)))
 
     def end(self, stopped_by: str | None, faults: Mapping[str, int], stacks_problem: str | None = None) -> None:
         self.take(last=True)
@@ -113,7 +118,7 @@ class Keeper:
             stopped_by=stopped_by,
             cpu_cores=environment.cpu_cores(*cpu),
             foreign_cpu_share=environment.foreign_cpu_share(*cpu, cores),
-            us_per_step_main=stamps.us_per_step(),
+            us_per_step_main=torch_dataloader.us_per_step() + (torch_dataloader.us_per_batch() if self._has_workers else 0.0),
             us_per_batch_maker=probe.us_per_batch(),
             faults={**faults, **lost},
             stacks_problem=stacks_problem,
@@ -131,17 +136,22 @@ def _blocks(rows: NDArray[np.int64]) -> Sequence[NDArray[np.int64]]:
     return np.split(rows, last_of_step[waits[STEPS_PER_FLUSH::STEPS_PER_FLUSH] - 1] + 1)
 
 
+def _device(*said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The loop's body stands for one, as long as the program has said no better."""
+    device = {"kind": "cpu", "name": environment.cpu_model() or "CPU", "simulated": False, "method": "loop_body"}
+    return {key: value for known in (device, *said) for key, value in known.items()}
+
+
 def header(name: str, command: Sequence[str], pid: int, loop: str | None = None) -> Header:
     """Of a program that is about to load something, in this process or another."""
-    machine = environment.describe()
     return Header(
         name=name,
         command=list(command),
         scenario={},
         asked_loop=loop,
-        environment=machine,
+        environment=environment.describe(),
         identity=ranks.identity(os.environ),
-        device={"kind": "cpu", "name": machine["cpu"] or "CPU", "simulated": False, "method": "loop_body"},
+        device=_device(),
         source={},
         loader={"n_workers": 0, "prefetch_batches": 0},
         clock={"perf_counter_ns": time.perf_counter_ns(), "time_ns": time.time_ns()},

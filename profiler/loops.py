@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .events import Kind
+from .intervals import Intervals, intersect, total, union
 from .run import Outcome, Run
 from .timeline import timeline
 
+Table = Mapping[str, NDArray[np.int64]]
 ALL = -1
 """Rows of no loop: the profiler's own."""
 
@@ -55,7 +57,8 @@ def _of(run: Run, loop: int) -> Run:
     outcome = run.header.outcome
     if outcome is not None:
         outcome = _outcome_of(outcome, loop)
-    spans, made, items, started = (_rows(table, loop) for table in (run.spans, run.made, run.items, run.started))
+    made, items, started = (_rows(table, loop) for table in (run.made, run.items, run.started))
+    spans = _with_other_waits(_rows(run.spans, loop), run.spans, loop)
     header = replace(run.header, loader=loader, loops=[entry], outcome=outcome)
     return replace(run, header=header, spans=spans, made=made, items=items, started=started)
 
@@ -67,8 +70,31 @@ def _outcome_of(outcome: Outcome, loop: int) -> Outcome:
     return replace(outcome, steps=steps, samples=samples, epochs=epochs, worst_steps=worst)
 
 
-def _rows(table: Mapping[str, NDArray[np.int64]], loop: int) -> dict[str, NDArray[np.int64]]:
+_WAITING = (Kind.ITER, Kind.WAIT, Kind.END)
+
+
+def _with_other_waits(mine: Table, spans: Table, loop: int) -> Table:
+    """What a step waits for another loader is waiting as well, as where two are zipped. Told from loaders of other threads by
+    their waits' never overlapping this one's."""
+    own = _waits(mine)
+    added = []
+    for other in sorted(set(spans["loop"].tolist()) - {ALL, loop}):
+        theirs = spans["loop"] == other
+        rows = {column: values[theirs & np.isin(spans["kind"], _WAITING)] for column, values in spans.items()}
+        if not total(intersect(own, _waits(rows))):
+            added.append(rows | {"kind": np.full_like(rows["kind"], Kind.OTHER_WAIT), "loop": np.full_like(rows["kind"], loop)})
+    return {column: np.concatenate([values, *(rows[column] for rows in added)]) for column, values in mine.items()}
+
+
+def _waits(spans: Table) -> Intervals:
+    waiting = np.isin(spans["kind"], _WAITING)
+    return union(np.column_stack((spans["start_ns"][waiting], spans["end_ns"][waiting])))
+
+
+def _rows(table: Table, loop: int) -> Table:
     mine = np.isin(table["loop"], (ALL, loop))
+    if "kind" in table:  # there is one device, whatever loop it works for
+        mine |= np.isin(table["kind"], (Kind.BUSY, Kind.COPY))
     return {column: values[mine] for column, values in table.items()}
 
 

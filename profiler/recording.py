@@ -63,6 +63,7 @@ class Recording:
         self.trouble: Exception | None = None
         """What kept it from being recorded or concluded."""
         self._recorder: Recorder | None = None
+        self._computes = False
         self._ends: list[Callable[[], None]] = []
         self._concluded: Concluded | None = None
 
@@ -108,7 +109,13 @@ class Recording:
             yield
         finally:
             if self._recorder is not None:
+                self._say_what_the_device_is(self._recorder)
                 self._recorder.span(Kind.BUSY, started)
+
+    def _say_what_the_device_is(self, recorder: Recorder) -> None:
+        if not self._computes:
+            self._computes = True
+            recorder.announce({"device": {"method": "model_step"}})
 
     # What was found
 

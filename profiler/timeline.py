@@ -135,6 +135,8 @@ def timeline(run: Run) -> Timeline | None:
     wait = union(np.concatenate([_iterations(epochs, steps), _pairs(by_kind[Kind.WAIT]), _pairs(by_kind[Kind.END])]))
     tail = [[host_end, end]]  # the host is through, the device still works: part of the last steps
     step = subtract(union(np.concatenate([np.column_stack((steps.got, steps.ended)), tail])), wait)
+    other = intersect(step, union(_pairs(by_kind[Kind.OTHER_WAIT])))
+    wait, step = union(np.concatenate((wait, other))), subtract(step, other)
     return Timeline(
         end_ns=end,
         harness_ns=total(harness),

@@ -23,6 +23,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -31,6 +32,7 @@ from ..clocks import process_start_ns
 from ..events import Kind
 from ..probe import Maker, Probe
 from ..stamps import Watch, since
+from . import torch_cuda
 
 
 class Watched:
@@ -262,10 +264,13 @@ def follow(recorder: Recorder) -> Callable[[], None]:
 
 
 _MARK = "_stallscope"
+FIRST_LOOK_STEP = 2
+"""A program may begin to use its device in its first step."""
 
 
 def _begun(recorder: Recorder, loader: Any) -> _Iteration | None:
     with recorder.careful("DataLoader"):
+        recorder.device = recorder.device or torch_cuda.begin(recorder)
         loop = recorder.loop(loader, _settings(loader), _like(loader))
         if loop is not None:
             streamed = loader._dataset_kind != 0 or not loader._auto_collation
@@ -331,6 +336,9 @@ def _next(recorder: Recorder, own: Callable[[Any], Any]) -> Callable[[Any], Any]
             return own(self)
         if recorder.limited and not recorder.wants(iteration.loop):
             return iteration.passed_over(own(self))
+        if recorder.device is not None:
+            with recorder.careful("device"):
+                recorder.device.ended()
         cpu, runq = thread()
         asked = clock()
         if not iteration.is_recorded:  # it begins in the middle of an epoch
@@ -345,6 +353,10 @@ def _next(recorder: Recorder, own: Callable[[Any], Any]) -> Callable[[Any], Any]
             spent = since(cpu, runq, thread())
             iteration.loop.stamps.returned(iteration.epoch, asked, got, iteration.size(batch), *spent)
             recorder.in_step(iteration.loop)
+            if recorder.device is not None:
+                recorder.device.began(iteration.loop)
+            elif iteration.loop.stamps.steps == FIRST_LOOK_STEP:
+                recorder.device = torch_cuda.begin(recorder)
         return batch
 
     return __next__
@@ -497,6 +509,36 @@ class _Endless:
 
     def __next__(self) -> None:
         return None
+
+
+def us_per_step(steps: int = 2000, repeats: int = 5) -> float:
+    """Direct cost of following one empty step of any program, in microseconds: best of `repeats`, the bare loop taken off."""
+    from ..ring import RingReader, RingWriter, create
+
+    class Batches:
+        def __next__(self) -> list[int]:
+            return [0]
+
+    file = create()
+    reader = RingReader(file)
+    recorder = Recorder(RingWriter(file), Path(os.devnull), lambda said: None)
+    os.close(file)
+    loop = Loop(0, Watch(rows=recorder.rows, loop=0), Probe(Path(os.devnull)))
+    hooked = type("Hooked", (Batches,), {"__next__": _next(recorder, Batches.__next__)})
+
+    def once(batches: Any) -> int:
+        batches.__dict__[_MARK] = iteration = _Iteration(loop, 0, None)
+        iteration.is_recorded = True
+        started = time.perf_counter_ns()
+        for _ in range(steps):
+            next(batches)
+        ended = time.perf_counter_ns()
+        reader.take(last=True)
+        return ended - started
+
+    bare, followed = (min(once(kind()) for _ in range(repeats)) for kind in (Batches, hooked))
+    recorder.stop()
+    return max(0.0, (followed - bare) / steps / 1e3)
 
 
 def us_per_batch(batches: int = 2000, repeats: int = 5) -> float:

@@ -94,6 +94,31 @@ def test_all_loops_are_listed(run):
     assert listed[1]["wall_by_part"]["wait"] == pytest.approx(2 / 3)
 
 
+def test_waiting_for_the_other_of_two_zipped_loaders_is_waiting(run):
+    """1 ms for the first, 3 ms for the second, 4 ms of work."""
+    rows = [Row(Kind.ITER, 0, 0, 0, 0, 0, loop=loop) for loop in (0, 1)]
+    for step in range(50):
+        at = 8 * step * MS
+        rows.append(Row(Kind.WAIT, 0, step, at, at + MS, 8, loop=0))
+        rows.append(Row(Kind.WAIT, 0, step, at + MS, at + 4 * MS, 8, loop=1))
+    rows += [Row(Kind.END, 0, 50, 400 * MS, 400 * MS, 0, loop=loop) for loop in (0, 1)]
+    result = measure(replace(run, spans=run_of(rows).spans))
+    assert [loop["wall_by_part"]["wait"] for loop in result.loops] == [pytest.approx(0.5)] * 2
+    assert result.input_wait_share == pytest.approx(0.5)
+    assert sum(part or 0 for part in result.input_wait_by_stage.values()) == pytest.approx(0.5)
+
+
+def test_waits_of_another_thread_are_not_this_ones(run):
+    """They overlap its own."""
+    rows = [Row(Kind.ITER, 0, 0, 0, 0, 0, loop=loop) for loop in (0, 1)]
+    for step in range(50):
+        rows.append(Row(Kind.WAIT, 0, step, 8 * step * MS, (8 * step + 4) * MS, 8, loop=0))
+        rows.append(Row(Kind.WAIT, 0, step, (8 * step + 3) * MS, (8 * step + 8) * MS, 8, loop=1))
+    rows += [Row(Kind.END, 0, 50, 400 * MS, 400 * MS, 0, loop=loop) for loop in (0, 1)]
+    result = measure(replace(run, spans=run_of(rows).spans))
+    assert result.loops[0]["wall_by_part"]["wait"] == pytest.approx(0.5)
+
+
 def test_a_name_is_short_on_every_system():
     assert name({"file": r"C:\me\train.py", "line": 3}) == "train.py:3"
 

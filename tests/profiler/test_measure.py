@@ -13,7 +13,7 @@ from profiler.run import Outcome
 from profiler.steady import MIN_STEADY_STEPS
 from tests.fakes import MS, FakeLoop, header, run_of
 
-ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY, GAP, SAMPLER, RECEIVE, _BACKWARD, _OPTIMIZER = Kind
+ITER, WAIT, END, HARNESS, SYNC, BUSY, COPY, GAP, SAMPLER, RECEIVE, *_ = Kind
 
 
 def added(shares) -> float:
