@@ -44,7 +44,8 @@ def application() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Runs one command and returns its exit status."""
     _mend_streams()
-    os.environ.pop("MPLBACKEND", None)  # Jupyter sets one that need not be installed here; pictures are drawn into files
+    if (sys.argv[1:] if arguments is None else arguments)[:1] != ["trace"]:  # whose script has the environment as it is
+        os.environ.pop("MPLBACKEND", None)  # Jupyter sets one that need not be installed here; pictures are drawn into files
     status = _status(arguments, program)
     try:
         sys.stdout.flush()

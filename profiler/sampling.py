@@ -22,7 +22,7 @@ from .intervals import Intervals
 Rows = NDArray[np.int64]
 """The fields of `events.Row`."""
 
-MOST_BLOCKS = 256
+LEAST_BLOCKS, MOST_BLOCKS = 4, 256
 WORST_STEPS = 20
 
 _KIND, _EPOCH, _STEP, _START, _END, _SAMPLES = range(6)

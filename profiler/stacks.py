@@ -32,10 +32,11 @@ TIMEOUT_S = 30.0
 class Stacks:
     """Windows of py-spy on a process tree. Called now and then; waits for nothing."""
 
-    def __init__(self, pid: int, folder: Path) -> None:
+    def __init__(self, pid: int, folder: Path, *, deep: bool = False) -> None:
+        """deep: one window after another."""
         self._pid, self._raw, self._out = pid, folder / MAKING / RAW, folder / STACKS
         self._began: float | None = None
-        self._due = FIRST_S
+        self._due, self._factor = (0.0, 1.0) if deep else (FIRST_S, FACTOR)
         self._spy: subprocess.Popen[str] | None = None
         self._counts: Counter[str] = Counter()
         self.problem: str | None = None
@@ -48,7 +49,7 @@ class Stacks:
         elif has_begun and self.problem is None:
             self._began = self._began or time.monotonic()
             if time.monotonic() - self._began >= self._due:
-                self._due *= FACTOR
+                self._due *= self._factor
                 self._start()
 
     def _start(self) -> None:

@@ -14,17 +14,40 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .errors import UserError
 from .keeper import Keeper, header
 from .ring import RingReader, create
 from .runfile import MAKING, RunWriter
 from .sampler import Samplers
+from .sampling import LEAST_BLOCKS, MOST_BLOCKS
 from .stacks import Stacks
 
 FORWARDED = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2") if hasattr(signal, name))
+
+
+BLOCK_BYTES = 300_000
+"""What a thousand steps take on disk at most, with what their making cost: four spans of theirs and a record, packed."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How much is recorded."""
+
+    limits: Mapping[str, Any] = field(default_factory=lambda: {"steps": None, "for_ns": None})
+    """See `attach.Limits`."""
+    loop: str | None = None
+    """The one that reports are about; None: the busiest."""
+    most_bytes: int | None = None
+    deep: bool = False
+    """Stacks are looked at all the time."""
+
+    @property
+    def most_blocks(self) -> int:
+        return MOST_BLOCKS if self.most_bytes is None else max(LEAST_BLOCKS, min(MOST_BLOCKS, self.most_bytes // BLOCK_BYTES))
 
 
 @dataclass
@@ -44,25 +67,25 @@ def supervise(
     name: str,
     folder: Path,
     command: Sequence[str],
-    limits: Mapping[str, Any],
-    loop: str | None = None,
+    asked: Asked,
 ) -> Ended:
     """Runs `python program`, with all of its streams and signals, and writes the run to `folder`.
 
-    command: what the user typed. limits: what is recorded, see `attach.Limits`. loop: which one reports are about. Raises
-    UserError and OSError for what is refused before it starts.
+    command: what the user typed. Raises UserError and OSError for what is refused before it starts.
     """
+    if not hasattr(signal, "sigtimedwait"):
+        raise UserError("trace needs Linux as yet. From inside the program it goes anywhere: with stallscope.record(): ...")
     file = create()
-    keeper = Keeper(RunWriter(folder), folder, RingReader(file))
-    asked = json.dumps({"ring": file, "folder": os.path.abspath(folder / MAKING), "module": module, "limits": limits})
+    keeper = Keeper(RunWriter(folder, asked.most_blocks), folder, RingReader(file))
+    told = json.dumps({"ring": file, "folder": os.path.abspath(folder / MAKING), "module": module, "limits": asked.limits})
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     entry = Path(__file__).with_name("_traced.py")
     with _Signals() as signals:
-        child = subprocess.Popen([sys.executable, *flags, str(entry), asked, *program], pass_fds=[file])
+        child = subprocess.Popen([sys.executable, *flags, str(entry), told, *program], pass_fds=[file])
         os.close(file)
         signals.block()
-        keeper.begin(header(name, command, child.pid, loop))
-        stacks = Stacks(child.pid, folder)
+        keeper.begin(header(name, command, child.pid, asked.loop))
+        stacks = Stacks(child.pid, folder, deep=asked.deep)
         with Samplers(child.pid, keeper.write_counts) as samplers:
             while not _ended(child):
                 signals.wait(keeper.patience_s, child)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ import typer
 
 from ..errors import UserError
 from ..gate import Gate, parse
-from ..units import parse_duration
+from ..units import parse_bytes, parse_duration
 
 if TYPE_CHECKING:
     from ..conclude import Concluded
@@ -42,6 +43,11 @@ def main(
         str | None,
         typer.Option(metavar="NAME", help="The loop to report on, as train.py:42. [default: the busiest]"),
     ] = None,
+    deep: Annotated[bool, typer.Option(help="Looks at stacks all the time, and not now and then: costs some percent.")] = False,
+    max_disk: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Keeps fewer steps of a long run: about so much, e.g. 20MB."),
+    ] = None,
     fail_on: Annotated[
         str | None, typer.Option(metavar="EXPR", help="Turns exit status 0 into 1, e.g. 'input_stall_share > 0.1'.")
     ] = None,
@@ -57,16 +63,22 @@ def main(
 
     words = _words(program or [], module)
     gate = None if fail_on is None else parse(fail_on)
-    limits = {"steps": _range(steps), "for_ns": None if duration is None else _duration(duration)}
+    limits = {"steps": _range(steps), "for_ns": None if duration is None else _quantity("--for", duration, parse_duration)}
+    most_bytes = None if max_disk is None else _quantity("--max-disk", max_disk, parse_bytes)
     if out is not None and os.path.lexists(out):
         raise UserError(f"{out} exists, and a run never overwrites another: choose another --out, or remove it")
     name = (module or Path(words[0]).stem).rpartition(".")[2] or "script"
     folder = out or fresh(Path("runs"), name)
     with faults.told():
-        from ..supervise import supervise
+        from ..supervise import Asked, supervise
 
         ended = supervise(
-            words, module=module is not None, name=name, folder=folder, command=sys.argv, limits=limits, loop=loader
+            words,
+            module=module is not None,
+            name=name,
+            folder=folder,
+            command=sys.argv,
+            asked=Asked(limits, loader, most_bytes, deep),
         )
     concluded = _conclude(folder, ended, quiet, context.find_root().info_name or "stallscope")
     return _gated(gate, concluded) if gate and ended.status == 0 else _leave(ended.status)
@@ -118,11 +130,11 @@ def _range(text: str | None) -> tuple[int, int | None] | None:
     return begin, end
 
 
-def _duration(text: str) -> int:
+def _quantity(option: str, text: str, parse: Callable[[str], int]) -> int:
     try:
-        return parse_duration(text)
+        return parse(text)
     except ValueError as error:
-        raise UserError(f"trace: --for {text!r}: {error}") from None
+        raise UserError(f"trace: {option}: {error}") from None
 
 
 def _gated(gate: Gate, concluded: Concluded | None) -> int:
@@ -139,6 +151,7 @@ def _conclude(folder: Path, ended: Ended, quiet: bool, program: str) -> Conclude
     from .. import faults, registry
     from ..conclude import keep
 
+    os.environ.pop("MPLBACKEND", None)  # was the script's; see cli.main
     if ended.trouble is not None:
         print(f"stallscope: not recorded to its end: {faults.in_words(ended.trouble)}", file=sys.stderr)
     try:

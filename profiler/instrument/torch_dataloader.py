@@ -254,7 +254,7 @@ def follow(recorder: Recorder) -> Callable[[], None]:
     """
     module = sys.modules["torch.utils.data.dataloader"]
     undone = [
-        replace(module._BaseDataLoaderIter, "__init__", _drawing),
+        replace(module._BaseDataLoaderIter, "__init__", functools.partial(_drawing, recorder)),
         replace(module._BaseDataLoaderIter, "__next__", functools.partial(_next, recorder)),
         replace(module._SingleProcessDataLoaderIter, "__init__", functools.partial(_beginning, recorder)),
         replace(module._MultiProcessingDataLoaderIter, "__init__", functools.partial(_beginning, recorder)),
@@ -297,11 +297,18 @@ def _beginning(recorder: Recorder, own: Callable[..., None]) -> Callable[..., No
     return __init__
 
 
-def _drawing(own: Callable[..., None]) -> Callable[..., None]:
+def _drawing(recorder: Recorder, own: Callable[..., None]) -> Callable[..., None]:
+    """Also of iterators that others derive: they are recorded, their workers are not."""
+
     @functools.wraps(own)
     def __init__(self: Any, loader: Any, *arguments: Any, **named: Any) -> None:
+        started = time.perf_counter_ns()
         own(self, loader, *arguments, **named)
         iteration = self.__dict__.get(_MARK)
+        if iteration is None and (iteration := _begun(recorder, loader)) is not None:
+            self.__dict__[_MARK] = iteration
+            if recorder.wants(iteration.loop):
+                iteration.iterated(started)
         if iteration is not None:
             _hook_sampler(self, iteration.loop.stamps, iteration.lengths)
 

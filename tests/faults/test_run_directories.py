@@ -47,3 +47,14 @@ def test_an_unknown_format_is_refused_with_those_there_are(measured):
         measured("report", "a", "--format", "nonsense").refusal
         == "report: no kind 'nonsense'. It can be: json, lanes, png, text"
     )
+
+
+class TestWatching:
+    def test_a_run_that_has_ended_is_drawn_once(self, measured):
+        ended = measured("report", "a", "--watch")
+        assert ended.check_words(0) == ""
+        assert ended.out.count("Draw this again") == 0
+        assert ended.out.count("Throughput") == 1
+
+    def test_is_for_text_on_a_terminal(self, measured):
+        assert "leave out --format" in measured("report", "a", "--watch", "--format", "json").refusal

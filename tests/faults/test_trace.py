@@ -29,17 +29,29 @@ def loader(**options):
 """
 
 
+def python(stallscope, *arguments):
+    """The same without us."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=stallscope.folder,
+        env=stallscope.environment(MPLBACKEND="svg"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
 @pytest.fixture
 def traced(stallscope):
     """Runs a program as it is, and traced: both have to end alike. Returns the traced one's numbers."""
 
     def traced(text, *arguments, options=(), path="train.py"):
         stallscope.write(textwrap.dedent(text), path)
-        plain = subprocess.run(
-            [sys.executable, path, *arguments], cwd=stallscope.folder, capture_output=True, text=True, check=False, timeout=60
-        )
-        seen = stallscope("trace", "--quiet", "--out", "a", *options, path, *arguments)
-        assert seen == Ended(plain.returncode, plain.stdout, plain.stderr)
+        plain = python(stallscope, path, *arguments)
+        seen = stallscope("trace", "--quiet", "--out", "a", *options, path, *arguments, MPLBACKEND="svg")
+        assert seen == plain
         return stallscope.read("a")
 
     return traced
@@ -56,7 +68,7 @@ class TestPrograms:
             """\
             import os, sys
             print(sys.argv, sys.path[0], __name__, __file__, __spec__, os.getcwd(), sorted(globals()))
-            print(__doc__, __package__, sys.flags, "numpy" in sys.modules)
+            print(__doc__, __package__, sys.flags, "numpy" in sys.modules, sorted(os.environ.items()))
             """,
             "--out",
             "b",
@@ -89,25 +101,22 @@ class TestPrograms:
         stallscope.write("", "package/__init__.py")
         stallscope.write("import sys; print(__name__, __spec__.name, sys.argv, sys.path[0])", "package/train.py")
         command = ["-m", "package.train", "--epochs", "3"]
-        plain = subprocess.run(
-            [sys.executable, *command], cwd=stallscope.folder, capture_output=True, text=True, check=False, timeout=60
-        )
-        assert stallscope("trace", "-q", "--out", "a", *command) == Ended(0, plain.stdout, plain.stderr)
+        plain = python(stallscope, *command)
+        assert plain.status == 0
+        assert stallscope("trace", "-q", "--out", "a", *command) == plain
 
     def test_whose_module_fails_say_so(self, stallscope):
         stallscope.write("def f():\n    raise ValueError('boom')\nf()\n", "failing.py")
-        plain = subprocess.run(
-            [sys.executable, "-m", "failing"], cwd=stallscope.folder, capture_output=True, text=True, check=False, timeout=60
-        )
-        assert stallscope("trace", "-q", "--out", "a", "-m", "failing") == Ended(1, "", plain.stderr)
+        plain = python(stallscope, "-m", "failing")
+        assert plain.status == 1
+        assert stallscope("trace", "-q", "--out", "a", "-m", "failing") == plain
 
     def test_may_be_folders(self, stallscope):
         (stallscope.folder / "app").mkdir()
         stallscope.write("import sys; print(__name__, sys.argv, sys.path[0])", "app/__main__.py")
-        plain = subprocess.run(
-            [sys.executable, "app", "1"], cwd=stallscope.folder, capture_output=True, text=True, check=False, timeout=60
-        )
-        assert stallscope("trace", "-q", "--out", "a", "app", "1") == Ended(0, plain.stdout, "")
+        plain = python(stallscope, "app", "1")
+        assert plain.status == 0
+        assert stallscope("trace", "-q", "--out", "a", "app", "1") == plain
 
     @pytest.mark.parametrize("name", ["stallscope", "profiler", "torch_dataloader", "run"])
     def test_keep_their_own_module_of_our_name(self, stallscope, traced, name):

@@ -300,6 +300,40 @@ def scenario(*changes: str) -> dict[str, Any]:
     return result
 
 
+TRACED = """\
+import sys, time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Items(Dataset):
+    def __len__(self):
+        return 100
+    def __getitem__(self, i):
+        time.sleep(0.02)
+        return i
+
+n, device = int(sys.argv[1]), torch.device("cuda")
+torch.zeros(1, device=device)
+for batch in DataLoader(Items(), batch_size=1):
+    torch.cuda._sleep(n)
+"""
+
+
+def a_traced_program() -> str:
+    """A traced program that loads 20 ms and computes 10 ms, side by side, idles half of its time, for want of a batch."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "it.py").write_text(TRACED)
+        out = str(Path(folder) / "run")
+        done = python("-m", "profiler", "trace", "--quiet", "--out", out, str(Path(folder) / "it.py"), str(cycles(10.0)))
+        assert done.returncode == 0, done.stderr
+        result = json.loads((Path(out) / "result.json").read_text())
+    assert (result["device"]["kind"], result["device"]["method"]) == ("cuda", "events"), result["device"]
+    idle, stall = result["device_idle_share"], result["input_stall_share"]
+    assert abs(idle - 0.5) < 0.1, result["idle_by_cause"]
+    assert abs(stall - idle) < 0.05, result["idle_by_cause"]
+    return f"idle {100 * idle:.1f} %, for want of a batch {100 * stall:.1f} %"
+
+
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """This Python, in a process of its own."""
     return subprocess.run(
@@ -354,6 +388,7 @@ CHECKS = (
     Check(the_network_learns, TORCH),
     Check(recording_cost, TORCH),
     Check(a_scenario, WHOLE),
+    Check(a_traced_program, WHOLE),
     Check(tensorflow_trains, (*WHOLE, "tensorflow")),
     Check(nvml_utilisation, (*TORCH, "pynvml")),
 )
