@@ -31,8 +31,9 @@ RECORDS_PER_READ = 1 << 14
 """Files are read in pieces of 2.2 MB: a run of any length stays in the memory that it has."""
 LONG_STAMP_NS = 100_000
 """Twenty times what a stamp takes: something came between."""
-ITEM_NS, SHORT_ITEM_NS = 350_000, 100_000
-"""A sample's own stamp takes 3 us: of samples that take this long it is 1 %. Of shorter ones every fourth batch is stamped."""
+STAMPED = ((3_000_000, 1), (350_000, 4), (100_000, 8))
+"""Samples that take so long on average are stamped one by one, in one batch of so many. A stamp takes 3 us, but 30 us on cold
+caches, as after a sample that waited: 1 % at most."""
 ITEMS_KEPT = 1 << 14
 """Of a maker, one after another; later ones only if they are among its slowest."""
 SLOWEST_ITEMS = 20
@@ -216,7 +217,8 @@ class Maker:
                 self._items.keep((self.pid, self._id, self.batch), numbered, self._had_items)
             self._item_stamps = []
         mean_ns = wall_ns // max(1, n_items)
-        self.stamps_items = mean_ns >= ITEM_NS or (mean_ns >= SHORT_ITEM_NS and self._left % 4 == 0)
+        one_in = next((one_in for least_ns, one_in in STAMPED if mean_ns >= least_ns), None)
+        self.stamps_items = one_in is not None and self._left % one_in == 0
 
     def _native_cpu_ns(self) -> int:
         """CPU of the process without those threads: they hand over the batch before, and make nothing. -1: one has ended."""

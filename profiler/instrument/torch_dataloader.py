@@ -166,13 +166,14 @@ class _Received:
 
 def _fetching(kind: type, probe: Probe) -> type:
     """Without workers: a fetcher that records, of this kind."""
-    marked: Any = _marked(kind, probe.here)
+    marked: Any = _marked(kind)
 
     class Fetching(marked):
         def fetch(self, index: Any) -> Any:
             with suppress(Exception):
                 probe.begin()
-                _ask(probe.here(), index)
+                self.__dict__[_MAKER] = maker = probe.here()  # of whatever thread asks
+                _ask(maker, index)
             batch = super().fetch(index)
             with suppress(Exception):
                 probe.end()
@@ -181,7 +182,11 @@ def _fetching(kind: type, probe: Probe) -> type:
     return Fetching
 
 
-def _marked(kind: type, here: Callable[[], Maker]) -> type:
+_MAKER = "_stallscope_maker"
+"""Of a fetcher that is marked: the record that it is at work on."""
+
+
+def _marked(kind: type) -> type:
     """A fetcher that says what it is at: it looks up `dataset` or `dataset_iter` to make a sample, and when all are made
     `collate_fn`, to call it.
 
@@ -191,28 +196,30 @@ def _marked(kind: type, here: Callable[[], Maker]) -> type:
     class Marked(kind):
         @property
         def dataset(self) -> Any:
-            _item(here)
+            _item(self)
             return self.__dict__["dataset"]
 
         @property
         def dataset_iter(self) -> Any:
-            _item(here)
+            _item(self)
             return self.__dict__["dataset_iter"]
 
         @property
         def collate_fn(self) -> Any:
             with suppress(Exception):
                 streamed = sys._getframe(1).f_locals.get("data") if "dataset_iter" in self.__dict__ else None
-                maker = here()
+                maker = self.__dict__[_MAKER]
                 maker.items(len(streamed) if self.auto_collation and isinstance(streamed, list) else maker.n_items)
             return self.__dict__["collate_fn"]
 
     return Marked
 
 
-def _item(here: Callable[[], Maker]) -> None:
-    with suppress(Exception):
-        here().item()
+def _item(fetcher: Any) -> None:
+    maker = fetcher.__dict__.get(_MAKER)
+    if maker is not None and maker.stamps_items:
+        with suppress(Exception):
+            maker.item()
 
 
 def _ask(maker: Maker, index: Any) -> None:
@@ -480,9 +487,9 @@ class _Get:
     def _mark(self, fetcher: Any) -> None:
         self._fetcher_is_new = False
         if fetcher is not None:
-            maker = self._maker
             with suppress(TypeError):
-                fetcher.__class__ = _marked(type(fetcher), lambda: maker)
+                fetcher.__class__ = _marked(type(fetcher))
+                fetcher.__dict__[_MAKER] = self._maker
 
 
 class _Put:

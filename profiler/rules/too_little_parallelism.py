@@ -15,15 +15,14 @@ def judge(result: Result) -> Finding | None:
     workers, proposed = _stall.n_workers(result), _proposed(result)
     if proposed is None or proposed <= workers:
         return None
-    making = (
-        "batches are made in the training process, one after another" if workers == 0 else f"{workers} workers make batches"
-    )
+    who = "1 worker makes" if workers == 1 else f"{workers} workers make"
+    making = "batches are made in the training process, one after another" if workers == 0 else f"{who} batches"
     return Finding(
         kind="too_little_parallelism",
         severity=_stall.severity(_stall.wall_share(result, *_MAKING)),
         verdict="Too little parallelism: loading and training take turns."
         if workers == 0
-        else f"Too little parallelism: {workers} workers make fewer samples than the device takes.",
+        else f"Too little parallelism: {who} fewer samples than the device takes.",
         because=f"{_stall.stall_in_words(result).capitalize()}; {making}: {_rates(result)}; "
         f"{_stall.per_item_in_words(result)}{_stall.neighbours_in_words(result)}.",
         try_next=_stall.more_workers(result, proposed)
@@ -60,4 +59,4 @@ def _proposed(result: Result) -> int | None:
 
 def _rates(result: Result) -> str:
     capacity, demand = count(result.capacity_samples_per_s or 0), count(result.demand_samples_per_s or 0)
-    return f"they make {capacity} samples/s, and the device could take {demand}"
+    return f"that is {capacity} samples/s, and the device could take {demand}"

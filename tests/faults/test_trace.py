@@ -47,14 +47,25 @@ def python(stallscope, *arguments):
 def traced(stallscope):
     """Runs a program as it is, and traced: both have to end alike. Returns the traced one's numbers."""
 
-    def traced(text, *arguments, options=(), path="train.py"):
-        stallscope.write(textwrap.dedent(text), path)
-        plain = python(stallscope, path, *arguments)
-        seen = stallscope("trace", "--quiet", "--out", "a", *options, path, *arguments, MPLBACKEND="svg")
-        assert seen == plain
+    def traced(text, *arguments):
+        stallscope.write(textwrap.dedent(text), "train.py")
+        seen = stallscope("trace", "--quiet", "--out", "a", "train.py", *arguments, MPLBACKEND="svg")
+        assert seen == python(stallscope, "train.py", *arguments)
         return stallscope.read("a")
 
     return traced
+
+
+@pytest.fixture
+def looped(stallscope):
+    """Traces a program that says nothing and ends well. Returns its numbers."""
+
+    def looped(text):
+        stallscope.write(textwrap.dedent(text), "train.py")
+        assert stallscope("trace", "--quiet", "--out", "a", "train.py") == Ended(0, "", "")
+        return stallscope.read("a")
+
+    return looped
 
 
 def steps(result):
@@ -184,8 +195,8 @@ if __name__ == "__main__":
 
 
 class TestLoops:
-    def test_in_a_thread(self, traced):
-        result = traced(
+    def test_in_a_thread(self, looped):
+        result = looped(
             f"""{LOADER}
 def train():
     for batch in loader():
@@ -197,8 +208,8 @@ thread.join()
         )
         assert steps(result) == [8]
 
-    def test_that_never_end(self, traced):
-        result = traced(
+    def test_that_never_end(self, looped):
+        result = looped(
             f"""{LOADER}
 class Endless(IterableDataset):
     def __iter__(self):
@@ -211,8 +222,8 @@ for step, batch in enumerate(DataLoader(Endless(), batch_size=4)):
         )
         assert (steps(result), result.samples) == ([21], 84)
 
-    def test_that_break_off_in_mid_epoch(self, traced):
-        result = traced(
+    def test_that_break_off_in_mid_epoch(self, looped):
+        result = looped(
             f"""{LOADER}
 both = loader(num_workers=1, persistent_workers=True)
 for epoch in range(3):
@@ -223,8 +234,8 @@ for epoch in range(3):
         )
         assert (steps(result), result.epochs) == ([12], 3)
 
-    def test_that_make_an_iterator_each_step(self, traced):
-        result = traced(
+    def test_that_make_an_iterator_each_step(self, looped):
+        result = looped(
             f"""{LOADER}
 one = loader(shuffle=True)
 for step in range(10):
@@ -235,8 +246,8 @@ for step in range(10):
         assert (steps(result), result.epochs) == ([10], 10)
         assert result.wall_by_part["step"] > 0.5
 
-    def test_that_make_a_loader_each_epoch_are_one(self, traced):
-        result = traced(
+    def test_that_make_a_loader_each_epoch_are_one(self, looped):
+        result = looped(
             f"""{LOADER}
 for epoch in range(3):
     for batch in loader():
@@ -245,8 +256,8 @@ for epoch in range(3):
         )
         assert (steps(result), result.epochs) == ([24], 3)
 
-    def test_inside_loops(self, traced):
-        result = traced(
+    def test_inside_loops(self, looped):
+        result = looped(
             f"""{LOADER}
 outer, inner = loader(batch_size=32), loader()
 for batch in outer:
@@ -256,8 +267,8 @@ for batch in outer:
         )
         assert steps(result) == [2, 16]
 
-    def test_of_two_loaders_zipped(self, traced):
-        result = traced(
+    def test_of_two_loaders_zipped(self, looped):
+        result = looped(
             f"""{LOADER}
 first, second = loader(), loader(num_workers=1)
 for a, b in zip(first, second):
@@ -266,8 +277,8 @@ for a, b in zip(first, second):
         )
         assert steps(result) == [8, 8]
 
-    def test_that_train_and_validate_in_turn(self, traced):
-        result = traced(
+    def test_that_train_and_validate_in_turn(self, looped):
+        result = looped(
             f"""{LOADER}
 weight = torch.zeros(3, requires_grad=True)
 train, validate = loader(shuffle=True), loader(batch_size=2)
@@ -286,8 +297,8 @@ for epoch in range(2):
         assert result.wall_by_part["outside_loop"] > 0
         assert result.step_by_part["backward"] > 0
 
-    def test_over_a_loader_that_overrides_iter(self, traced):
-        result = traced(
+    def test_over_a_loader_that_overrides_iter(self, looped):
+        result = looped(
             f"""{LOADER}
 class Ahead(DataLoader):
     def __iter__(self):
@@ -297,8 +308,7 @@ class Ahead(DataLoader):
             yield held
             held = following
         yield held
-for batch in Ahead(Items(), batch_size=8, num_workers=1):
-    print(batch.sum())
+assert sum(1 for batch in Ahead(Items(), batch_size=8, num_workers=1)) == 8
 """
         )
         assert steps(result) == [8]
@@ -331,6 +341,42 @@ except KeyError as error:
     print(repr(error), error.__cause__, error.__context__)
 """
         )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "num_workers=0",
+        "num_workers=2, persistent_workers=True",
+        "num_workers=1, multiprocessing_context='spawn'",
+        "num_workers=2, worker_init_fn=seeded",
+    ],
+)
+def test_weights_are_the_same_to_the_last_bit(traced, options):
+    """Random order, random samples, dropout; and what random state is left."""
+    result = traced(
+        f"""{LOADER}
+class Noisy(Items):
+    def __getitem__(self, i):
+        return torch.randn(3) + i, torch.rand(())
+def seeded(worker):
+    torch.manual_seed(worker)
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    batches = DataLoader(Noisy(), batch_size=8, shuffle=True, {options})
+    for epoch in range(2):
+        for x, y in batches:
+            optimizer.zero_grad()
+            ((net(x)[:, 0] - y) ** 2).mean().backward()
+            optimizer.step()
+    print([weight.tolist() for weight in net.parameters()], torch.rand(1))
+"""
+    )
+    assert (steps(result), result.samples) == ([16], 128)
+    assert result.step_by_part["backward"] > 0
+    assert result.step_by_part["optimizer"] > 0
 
 
 class TestSignals:
