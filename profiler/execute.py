@@ -76,7 +76,8 @@ def execute(
     """
     parts = (_replayed if replay else _build)(scenario, source, Path(os.path.abspath(folder)) / MAKING, device)
     writer = RunWriter(folder)
-    stamps = Watch(writer.write, parts.model.drain, thread=clocks.ThreadClock())
+    thread = clocks.ThreadClock() if parts.loader.n_workers else None  # else the makers' records, of the same thread, know
+    stamps = Watch(writer.write, parts.model.drain, thread=thread)
     delivered = Delivered(len(source))
     interrupts = Interrupts()
     samplers = Samplers(os.getpid(), writer.write_counts, folder=_folder_of(source))

@@ -31,9 +31,13 @@ RECORDS_PER_READ = 1 << 14
 """Files are read in pieces of 2.2 MB: a run of any length stays in the memory that it has."""
 LONG_STAMP_NS = 100_000
 """Twenty times what a stamp takes: something came between."""
-STAMPED = ((3_000_000, 1), (350_000, 4), (100_000, 8))
-"""Samples that take so long on average are stamped one by one, in one batch of so many. A stamp takes 3 us, but 30 us on cold
-caches, as after a sample that waited: 1 % at most."""
+ITEM_NS = 100_000
+"""Samples that take so long on average are stamped one by one, in some batches."""
+STAMP_NS, COLD_STAMP_NS = 3_000, 50_000
+"""What a sample's own stamp takes; the latter after a sample that waited, when the caches are cold."""
+STAMP_SHARE = 0.0025
+"""Of the samples' time: no more batches are stamped than cost this; but a maker's first ones, and one of so many at least."""
+FIRST_STAMPED, MOST_BETWEEN = 16, 32
 ITEMS_KEPT = 1 << 14
 """Of a maker, one after another; later ones only if they are among its slowest."""
 SLOWEST_ITEMS = 20
@@ -41,6 +45,9 @@ RECORDS_PER_LOOK = 64
 """Whether a worker has threads of libraries is looked up once in so many batches."""
 IO_INTERVAL_NS = 1_000_000
 """/proc/thread-self/io is cumulative and costs 3 us to read: twice a millisecond is 0.6 %, and loses next to nothing."""
+
+WARM_UP, LONG_PAUSE_NS = 32, 50_000_000
+"""A thread that does other things too reads other files in its first steps, when libraries are loaded, and between epochs."""
 
 _makers: dict[tuple[Path, int, int], Maker] = {}
 """By the kernel's number and not threading.local: threads of a C++ pool are new ones to Python in each call. Of the module, so
@@ -119,7 +126,7 @@ class Maker:
         self._id = threading.get_native_id()
         self._folder, self._loop = folder, loop
         self._name = f"{self.pid}-{self._id}" + (f".{loop}" if loop >= 0 else "")
-        self._n_files = 0
+        self._n_files = self._n_made = 0
         self._file = -1
         with suppress(OSError):  # else every write fails
             self._file = self._next_file()
@@ -167,8 +174,9 @@ class Maker:
         self._process_cpu = -1 if self._siblings is None else self._native_cpu_ns()
         self._began = self._stamp()
         if not self.alone:  # what this thread read since its last batch, in the model's step perhaps, is no sample
-            self._io_due = self._began[0] - self._io_read_ns >= IO_INTERVAL_NS
-            if self._io_due:
+            since_ns = self._began[0] - self._io_read_ns
+            self._io_due = since_ns >= IO_INTERVAL_NS
+            if self._io_due and (self._n_made < WARM_UP or since_ns >= LONG_PAUSE_NS):
                 self._asked, self._from_device = self._read_io()
 
     def item(self, index: int = -1) -> None:
@@ -198,18 +206,19 @@ class Maker:
         read = (asked if bytes_asked is None else bytes_asked, from_device)
         rest = (self.batch, runqs[2], self._process_cpu, self._lock_ns, self._loop)
         record = RECORD.pack(self.pid, self._id, n_items, n_skipped, *times, *read, *rest)
-        self._keep_items(n_items, t1 - t0)
+        self._keep_items(n_items, t1 - t0, cpu1 - cpu0)
         self._runq_at_end, self._began, self._had_items, self.batch, self.indices = runq2, None, None, -1, None
         with suppress(OSError):
             os.write(self._file, record)
             self._left -= 1
+            self._n_made += 1
             if self.alone and self._left % RECORDS_PER_LOOK == 0:
                 self._siblings = _python_threads() if _native_threads() > 0 else None
             if not self._left:
                 full, self._file = self._file, self._next_file()
                 os.close(full)
 
-    def _keep_items(self, n_items: int, wall_ns: int) -> None:
+    def _keep_items(self, n_items: int, wall_ns: int, cpu_ns: int) -> None:
         """Those of the batch at hand, and whether the next one's are to be stamped."""
         if self._item_stamps:
             assert self._had_items is not None
@@ -217,8 +226,9 @@ class Maker:
                 self._items.keep((self.pid, self._id, self.batch), numbered, self._had_items)
             self._item_stamps = []
         mean_ns = wall_ns // max(1, n_items)
-        one_in = next((one_in for least_ns, one_in in STAMPED if mean_ns >= least_ns), None)
-        self.stamps_items = one_in is not None and self._left % one_in == 0
+        stamp_ns = STAMP_NS if cpu_ns > 0.8 * wall_ns else COLD_STAMP_NS
+        one_in = min(MOST_BETWEEN, 1 + int(stamp_ns / (STAMP_SHARE * mean_ns))) if mean_ns >= ITEM_NS else 0
+        self.stamps_items = one_in > 0 and (self._n_made < FIRST_STAMPED or self._n_made % one_in == 0)
 
     def _native_cpu_ns(self) -> int:
         """CPU of the process without those threads: they hand over the batch before, and make nothing. -1: one has ended."""

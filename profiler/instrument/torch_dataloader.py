@@ -234,8 +234,8 @@ def _ask(maker: Maker, index: Any) -> None:
 class _Iteration:
     """One iterator of a loader, from iter() to its end."""
 
-    def __init__(self, loop: Loop, epoch: int, lengths: deque[int] | None) -> None:
-        self.loop, self.epoch, self.lengths = loop, epoch, lengths
+    def __init__(self, loop: Loop, epoch: int, lengths: deque[int] | None, has_workers: bool = True) -> None:
+        self.loop, self.epoch, self.lengths, self.has_workers = loop, epoch, lengths, has_workers
         self.is_recorded = False
         """Whether this epoch's iter() is."""
 
@@ -270,6 +270,10 @@ def follow(recorder: Recorder) -> Callable[[], None]:
     return lambda: undo_all(undone)
 
 
+def _unread() -> tuple[int, int]:
+    return -1, -1
+
+
 _MARK = "_stallscope"
 FIRST_LOOK_STEP = 2
 """A program may begin to use its device in its first step."""
@@ -281,7 +285,7 @@ def _begun(recorder: Recorder, loader: Any) -> _Iteration | None:
         loop = recorder.loop(loader, _settings(loader), _like(loader))
         if loop is not None:
             streamed = loader._dataset_kind != 0 or not loader._auto_collation
-            return _Iteration(loop, loop.stamps.iterating(), None if streamed else deque())
+            return _Iteration(loop, loop.stamps.iterating(), None if streamed else deque(), loader.num_workers > 0)
     return None
 
 
@@ -353,18 +357,19 @@ def _next(recorder: Recorder, own: Callable[[Any], Any]) -> Callable[[Any], Any]
         if recorder.device is not None:
             with recorder.careful("device"):
                 recorder.device.ended()
-        cpu, runq = thread()
+        read = thread if iteration.has_workers else _unread  # else the record of the batch, of the same thread, knows
+        cpu, runq = read()
         asked = clock()
         if not iteration.is_recorded:  # it begins in the middle of an epoch
             iteration.iterated(asked)
         try:
             batch = own(self)
         except BaseException:
-            iteration.loop.stamps.raised(iteration.epoch, asked, clock(), *since(cpu, runq, thread()))
+            iteration.loop.stamps.raised(iteration.epoch, asked, clock(), *since(cpu, runq, read()))
             raise
         got = clock()
         with recorder.careful("DataLoader"):
-            spent = since(cpu, runq, thread())
+            spent = since(cpu, runq, read())
             iteration.loop.stamps.returned(iteration.epoch, asked, got, iteration.size(batch), *spent)
             recorder.in_step(iteration.loop)
             if recorder.device is not None:

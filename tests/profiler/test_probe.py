@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_made_is_not_raised(tmp_path):
 def slow_items(maker, stamps, indices, n_items=2):
     """A batch after one whose samples took long enough for the next ones to be stamped."""
     maker.begin()
-    time.sleep(0.004)
+    time.sleep(0.012)
     maker.items(1)
     maker.end()
     maker.begin()
