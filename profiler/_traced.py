@@ -59,8 +59,9 @@ def _module(name: str) -> tuple[Callable[[types.ModuleType], None], str]:
 def _script(path: str) -> tuple[Callable[[types.ModuleType], None], str]:
     """`python path`: of a file, or of a folder or archive that holds a __main__.py."""
     if os.path.isdir(path) or _is_archive(path):
-        sys.path.insert(0, path)
-        return lambda program: _as_main("__main__", False), path
+        place = os.path.abspath(path)
+        sys.path.insert(0, place)
+        return lambda program: _as_main("__main__", False), place
     folder = os.path.dirname(os.path.realpath(path))
     _first(folder)
     return lambda program: _execute(path, program), folder
@@ -141,9 +142,11 @@ def _users_frames(trace: types.TracebackType | None) -> types.TracebackType | No
         if not file.startswith(HERE + os.sep) and not (not kept and file == runpy.__file__):
             kept.append(trace)
         trace = trace.tb_next
+    if not kept:
+        return None
     for this, following in zip(kept, [*kept[1:], None], strict=True):
         this.tb_next = following
-    return kept[0] if kept else None
+    return kept[0]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from . import commands
+from .commands.trace import prepared
 from .errors import UserError
 
 PROGRAM = "stallscope"
@@ -44,9 +45,12 @@ def application() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Runs one command and returns its exit status."""
     _mend_streams()
-    if (sys.argv[1:] if arguments is None else arguments)[:1] != ["trace"]:  # whose script has the environment as it is
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["trace"]:
+        given[1:] = prepared(given[1:])
+    else:  # a script under trace has the environment as it is
         os.environ.pop("MPLBACKEND", None)  # Jupyter sets one that need not be installed here; pictures are drawn into files
-    status = _status(arguments, program)
+    status = _status(given, program)
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough. Unmet here, the interpreter would complain of it at its exit

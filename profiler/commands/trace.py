@@ -84,6 +84,19 @@ def main(
     return _gated(gate, concluded) if gate and ended.status == 0 else _leave(ended.status)
 
 
+WITH_VALUE = ("--out", "--steps", "--for", "--loader", "--max-disk", "--fail-on")
+
+
+def prepared(arguments: list[str]) -> list[str]:
+    """Arguments of trace, with a mark after `-m MODULE`: what follows is the module's, options and all."""
+    i = 0
+    while i < len(arguments) and arguments[i].startswith("-") and arguments[i] != "--":
+        if arguments[i] == "-m":
+            return [*arguments[: i + 2], "--", *arguments[i + 2 :]]
+        i += 2 if arguments[i] in WITH_VALUE else 1
+    return arguments
+
+
 def _words(program: list[str], module: str | None) -> list[str]:
     """What to run, and its arguments. Raises UserError for what no Python can run."""
     if module is not None:

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from tests.faults.conftest import Ended
+from tests.faults.conftest import Ended, Stallscope
 
 pytest.importorskip("torch", reason="needs torch: pip install 'stallscope[torch]'")
 
@@ -100,9 +100,8 @@ class TestPrograms:
         ],
     )
     def test_end_as_they_would(self, traced, end):
-        result = traced(f"{LOADER}\nfor batch in loader():\n    pass\nprint('done')\n{end}\n")
-        assert steps(result) == [8]
-        assert not result.complete
+        result = traced(f"import os, sys\nprint('done', flush=True)\n{end}\n")
+        assert (result.verdict, result.complete) == ("not_measured", False)
 
     def test_may_hold_a_mistake(self, traced):
         assert traced("def f(:\n    pass\n").verdict == "not_measured"
@@ -129,7 +128,7 @@ class TestPrograms:
         assert plain.status == 0
         assert stallscope("trace", "-q", "--out", "a", "app", "1") == plain
 
-    @pytest.mark.parametrize("name", ["stallscope", "profiler", "torch_dataloader", "run"])
+    @pytest.mark.parametrize("name", ["stallscope", "run"])
     def test_keep_their_own_module_of_our_name(self, stallscope, traced, name):
         stallscope.write("MINE = 'mine'\n", f"{name}.py")
         result = traced(f"{LOADER}\nimport {name}\nprint({name}.MINE)\nfor batch in loader(num_workers=1):\n    pass\n")
@@ -150,18 +149,19 @@ for batch in loader():
         )
         assert steps(result) == [8]
 
-    @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-    def test_may_set_a_start_method(self, traced, method):
-        result = traced(
+    def test_may_set_a_start_method(self, looped):
+        result = looped(
             f"""{LOADER}
 import torch.multiprocessing
 if __name__ == "__main__":
-    torch.multiprocessing.set_start_method("{method}")
+    torch.multiprocessing.set_start_method("spawn")
     for batch in loader(num_workers=1):
-        print(batch.sum())
+        pass
+    for batch in loader(num_workers=1, multiprocessing_context="forkserver"):
+        pass
 """
         )
-        assert steps(result) == [8]
+        assert steps(result) == [8, 8]
         assert result.work_s_by_stage is not None
 
     def test_may_start_processes_that_load(self, traced):
@@ -195,111 +195,56 @@ if __name__ == "__main__":
 
 
 class TestLoops:
-    def test_in_a_thread(self, looped):
-        result = looped(
-            f"""{LOADER}
-def train():
-    for batch in loader():
-        pass
-thread = threading.Thread(target=train)
-thread.start()
-thread.join()
-"""
-        )
-        assert steps(result) == [8]
+    """All kinds of loops in one program; each test looks at one of them."""
 
-    def test_that_never_end(self, looped):
-        result = looped(
-            f"""{LOADER}
+    PROGRAM = f"""{LOADER}
+def in_a_thread():
+    def train():
+        for batch in loader():
+            pass
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+
 class Endless(IterableDataset):
     def __iter__(self):
         while True:
             yield torch.zeros(3)
-for step, batch in enumerate(DataLoader(Endless(), batch_size=4)):
-    if step == 20:
-        break
-"""
-        )
-        assert (steps(result), result.samples) == ([21], 84)
 
-    def test_that_break_off_in_mid_epoch(self, looped):
-        result = looped(
-            f"""{LOADER}
-both = loader(num_workers=1, persistent_workers=True)
-for epoch in range(3):
-    for step, batch in enumerate(both):
-        if step == 3:
+def without_an_end():
+    for step, batch in enumerate(DataLoader(Endless(), batch_size=4)):
+        if step == 20:
             break
-"""
-        )
-        assert (steps(result), result.epochs) == ([12], 3)
 
-    def test_that_make_an_iterator_each_step(self, looped):
-        result = looped(
-            f"""{LOADER}
-one = loader(shuffle=True)
-for step in range(10):
-    batch = next(iter(one))
-    time.sleep(0.01)
-"""
-        )
-        assert (steps(result), result.epochs) == ([10], 10)
-        assert result.wall_by_part["step"] > 0.5
+def broken_off():
+    both = loader(num_workers=1, persistent_workers=True)
+    for epoch in range(3):
+        for step, batch in enumerate(both):
+            if step == 3:
+                break
 
-    def test_that_make_a_loader_each_epoch_are_one(self, looped):
-        result = looped(
-            f"""{LOADER}
-for epoch in range(3):
-    for batch in loader():
-        pass
-"""
-        )
-        assert (steps(result), result.epochs) == ([24], 3)
+def an_iterator_a_step():
+    one = loader(shuffle=True)
+    for step in range(10):
+        batch = next(iter(one))
+        time.sleep(0.01)
 
-    def test_inside_loops(self, looped):
-        result = looped(
-            f"""{LOADER}
-outer, inner = loader(batch_size=32), loader()
-for batch in outer:
-    for other in inner:
-        pass
-"""
-        )
-        assert steps(result) == [2, 16]
-
-    def test_of_two_loaders_zipped(self, looped):
-        result = looped(
-            f"""{LOADER}
-first, second = loader(), loader(num_workers=1)
-for a, b in zip(first, second):
-    assert (a == b).all()
-"""
-        )
-        assert steps(result) == [8, 8]
-
-    def test_that_train_and_validate_in_turn(self, looped):
-        result = looped(
-            f"""{LOADER}
-weight = torch.zeros(3, requires_grad=True)
-train, validate = loader(shuffle=True), loader(batch_size=2)
-for epoch in range(2):
-    for batch in train:
-        (weight * batch).sum().backward()
-        time.sleep(0.001)
-    with torch.no_grad():
-        for batch in validate:
+def a_loader_an_epoch():
+    for epoch in range(3):
+        for batch in loader():
             pass
-"""
-        )
-        assert steps(result) == [16, 64]
-        assert [loop["chosen"] for loop in result.loops] == [True, False]
-        assert (result.steps, result.epochs) == (16, 2)
-        assert result.wall_by_part["outside_loop"] > 0
-        assert result.step_by_part["backward"] > 0
 
-    def test_over_a_loader_that_overrides_iter(self, looped):
-        result = looped(
-            f"""{LOADER}
+def nested():
+    outer, inner = loader(batch_size=32), loader()
+    for batch in outer:
+        for other in inner:
+            pass
+
+def zipped():
+    first, second = loader(), loader(num_workers=1)
+    for a, b in zip(first, second):
+        assert (a == b).all()
+
 class Ahead(DataLoader):
     def __iter__(self):
         batches = super().__iter__()
@@ -308,11 +253,78 @@ class Ahead(DataLoader):
             yield held
             held = following
         yield held
-assert sum(1 for batch in Ahead(Items(), batch_size=8, num_workers=1)) == 8
-"""
-        )
-        assert steps(result) == [8]
 
+def overridden():
+    assert sum(1 for batch in Ahead(Items(), batch_size=8, num_workers=1)) == 8
+
+def trained_and_validated():
+    weight = torch.zeros(3, requires_grad=True)
+    train, validate = loader(shuffle=True), loader(batch_size=2)
+    for epoch in range(2):
+        for batch in train:
+            (weight * batch).sum().backward()
+            time.sleep(0.001)
+        with torch.no_grad():
+            for batch in validate:
+                pass
+
+for loops in (in_a_thread, without_an_end, broken_off, an_iterator_a_step, a_loader_an_epoch, nested, zipped, overridden):
+    loops()
+trained_and_validated()
+"""
+
+    @pytest.fixture(scope="class")
+    def result(self, tmp_path_factory, cache):
+        stallscope = Stallscope(tmp_path_factory.mktemp("loops"), cache)
+        stallscope.write(self.PROGRAM, "train.py")
+        assert stallscope("trace", "--quiet", "--out", "a", "train.py") == Ended(0, "", "")
+        return stallscope.read("a")
+
+    @pytest.fixture
+    def loops(self, result):
+        """Those that a function of the program iterates."""
+        lines = self.PROGRAM.splitlines()
+
+        def loops(function):
+            first = lines.index(f"def {function}():") + 1
+            last = next(i for i in range(first, len(lines)) if not lines[i].strip())
+            return [loop for loop in result.loops if first < loop["line"] <= last]
+
+        return loops
+
+    @pytest.mark.parametrize(
+        ("function", "steps", "epochs"),
+        [
+            ("in_a_thread", [8], [1]),
+            ("without_an_end", [21], [1]),
+            ("broken_off", [12], [3]),
+            ("an_iterator_a_step", [10], [10]),
+            ("a_loader_an_epoch", [24], [3]),
+            ("nested", [2, 16], [1, 2]),
+            ("zipped", [8, 8], [1, 1]),
+            ("trained_and_validated", [16, 64], [2, 2]),
+        ],
+    )
+    def test_are_found_with_their_steps(self, loops, function, steps, epochs):
+        assert [(loop["steps"], loop["epochs"]) for loop in loops(function)] == list(zip(steps, epochs, strict=True))
+
+    def test_over_a_loader_that_overrides_iter_are_found_there(self, result):
+        assert [loop["steps"] for loop in result.loops if loop["kind"] == "__main__.Ahead"] == [8]
+
+    def test_of_a_stream_count_its_samples(self, loops):
+        assert loops("without_an_end")[0]["samples"] == 84
+
+    def test_that_make_an_iterator_each_step_have_steps(self, loops):
+        assert loops("an_iterator_a_step")[0]["wall_by_part"]["step"] > 0.5
+
+    def test_the_one_that_learns_is_reported_on(self, result):
+        assert (result.steps, result.epochs, result.samples) == (16, 2, 128)
+        assert [loop["steps"] for loop in result.loops if loop["chosen"]] == [16]
+        assert result.wall_by_part["outside_loop"] > 0
+        assert result.step_by_part["backward"] > 0
+
+
+class TestErrors:
     @pytest.mark.parametrize("num_workers", [0, 1])
     def test_that_an_exception_ends(self, traced, num_workers):
         result = traced(
@@ -343,16 +355,7 @@ except KeyError as error:
         )
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "num_workers=0",
-        "num_workers=2, persistent_workers=True",
-        "num_workers=1, multiprocessing_context='spawn'",
-        "num_workers=2, worker_init_fn=seeded",
-    ],
-)
-def test_weights_are_the_same_to_the_last_bit(traced, options):
+def test_weights_are_the_same_to_the_last_bit(traced):
     """Random order, random samples, dropout; and what random state is left."""
     result = traced(
         f"""{LOADER}
@@ -361,11 +364,11 @@ class Noisy(Items):
         return torch.randn(3) + i, torch.rand(())
 def seeded(worker):
     torch.manual_seed(worker)
-if __name__ == "__main__":
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(8, 1))
-    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
-    batches = DataLoader(Noisy(), batch_size=8, shuffle=True, {options})
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for options in ({{}}, {{"num_workers": 2, "persistent_workers": True}}, {{"num_workers": 2, "worker_init_fn": seeded}}):
+    batches = DataLoader(Noisy(), batch_size=8, shuffle=True, **options)
     for epoch in range(2):
         for x, y in batches:
             optimizer.zero_grad()
@@ -374,7 +377,7 @@ if __name__ == "__main__":
     print([weight.tolist() for weight in net.parameters()], torch.rand(1))
 """
     )
-    assert (steps(result), result.samples) == ([16], 128)
+    assert sum(loop["samples"] for loop in result.loops) == 3 * 128
     assert result.step_by_part["backward"] > 0
     assert result.step_by_part["optimizer"] > 0
 

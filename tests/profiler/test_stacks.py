@@ -108,7 +108,7 @@ class TestLooking:
         if looking.problem is not None:
             assert "py-spy" in looking.problem
             pytest.skip(looking.problem)
-        assert {stack.frames[stack.users] for stack in found} == {f"rest ({tmp_path}/it.py:3)"}
+        assert f"rest ({tmp_path}/it.py:3)" in {stack.frames[stack.users] for stack in found}
 
     def test_without_py_spy_says_so(self, tmp_path, monkeypatch):
         monkeypatch.setattr(stacks.shutil, "which", lambda *_, **__: None)
