@@ -40,13 +40,15 @@ class Cost:
 
     def decode(self) -> None:
         if self._cpu_ns:
-            self._compute(max(0, self._cpu_ns - (time.thread_time_ns() - self._began.cpu_ns)))
+            began_ns, self._began.cpu_ns = self._began.cpu_ns, None
+            spent_ns = 0 if began_ns is None else time.thread_time_ns() - began_ns
+            self._compute(max(0, self._cpu_ns - spent_ns))
 
 
 class _Began(threading.local):
-    """Of each thread: its CPU time when it began the sample at hand."""
+    """Of each thread: its CPU time when it began to read the sample at hand; None: nothing has been read for it."""
 
-    cpu_ns = 0
+    cpu_ns: int | None = None
 
     def __reduce__(self) -> tuple[type[_Began], tuple[()]]:
         return _Began, ()
