@@ -22,9 +22,9 @@ def main_process_loading(bad):
 def costly_augmentation(bad):
     """Four workers fill both cores with augmentation and still fall behind: more workers would not help.
 
-    good: a tenth of the work is left, as after doing the costly part once, beforehand.
+    good: a twentieth of the work is left, as after doing the costly part once, beforehand.
     """
-    loader = DataLoader(Items(14 * 100, augmented(10 if bad else 1)), batch_size=14, num_workers=4)
+    loader = DataLoader(Items(14 * 100, augmented(10 if bad else 0.5)), batch_size=14, num_workers=4)
     return train(loader, step_ms=36)
 
 
@@ -33,8 +33,8 @@ def oversized_jpegs(bad):
 
     good: the files were shrunk to the input size once.
     """
-    items = Items(12 * 100, _decoder(width=1024 if bad else 224, height=768 if bad else 224))
-    return train(DataLoader(items, batch_size=12, num_workers=2), step_ms=36)
+    items = Items(8 * 100, _decoder(width=880 if bad else 224, height=660 if bad else 224))
+    return train(DataLoader(items, batch_size=8, num_workers=2), step_ms=40)
 
 
 def _decoder(width, height):
@@ -69,7 +69,7 @@ def data_frame_cells(bad):
     def row(number):
         return torch.from_numpy(table[number % len(table)])
 
-    return train(DataLoader(Items(144 * 110, cells if bad else row), batch_size=144), step_ms=36)
+    return train(DataLoader(Items(90 * 105, cells if bad else row), batch_size=90), step_ms=36)
 
 
 def tiny_rows(bad):
@@ -84,7 +84,7 @@ def tiny_rows(bad):
     else:
         batches = torch.randperm(len(table)).split(6000)
         loader = DataLoader(Items(len(batches), lambda number: table[batches[number]]), batch_size=None)
-    return train(loader, step_ms=25, epochs=10)
+    return train(loader, step_ms=45, epochs=7)
 
 
 def nested_lists(bad):
@@ -101,7 +101,7 @@ def nested_lists(bad):
     def from_array(_number):
         return torch.from_numpy(pixels.copy())
 
-    return train(DataLoader(Items(40 * 100, from_lists if bad else from_array), batch_size=40, num_workers=1), step_ms=36)
+    return train(DataLoader(Items(24 * 100, from_lists if bad else from_array), batch_size=24, num_workers=1), step_ms=40)
 
 
 class _CollatedHere:
