@@ -24,8 +24,8 @@ def costly_augmentation(bad):
 
     good: a twentieth of the work is left, as after doing the costly part once, beforehand.
     """
-    loader = DataLoader(Items(14 * 100, augmented(10 if bad else 0.5)), batch_size=14, num_workers=4)
-    return train(loader, step_ms=36)
+    loader = DataLoader(Items(14 * 90, augmented(12 if bad else 0.5)), batch_size=14, num_workers=4)
+    return train(loader, step_ms=45)
 
 
 def oversized_jpegs(bad):
@@ -33,8 +33,8 @@ def oversized_jpegs(bad):
 
     good: the files were shrunk to the input size once.
     """
-    items = Items(8 * 100, _decoder(width=880 if bad else 224, height=660 if bad else 224))
-    return train(DataLoader(items, batch_size=8, num_workers=2), step_ms=40)
+    items = Items(8 * 95, _decoder(width=880 if bad else 224, height=660 if bad else 224))
+    return train(DataLoader(items, batch_size=8, num_workers=2), step_ms=45)
 
 
 def _decoder(width, height):
@@ -101,7 +101,7 @@ def nested_lists(bad):
     def from_array(_number):
         return torch.from_numpy(pixels.copy())
 
-    return train(DataLoader(Items(24 * 100, from_lists if bad else from_array), batch_size=24, num_workers=1), step_ms=40)
+    return train(DataLoader(Items(24 * 95, from_lists if bad else from_array), batch_size=24, num_workers=1), step_ms=45)
 
 
 class _CollatedHere:
@@ -116,7 +116,7 @@ class _CollatedHere:
 
 
 def _stack(samples):
-    compute(32)
+    compute(30)
     return torch.stack(samples)
 
 
@@ -126,8 +126,8 @@ def collate_in_the_loop(bad):
     good: the workers get the same function as collate_fn. The bad one's time lies between the loader and the loop: the
     script counts it as waiting, a profiler of the loader as the loop's own work.
     """
-    loader = DataLoader(Items(14 * 110, ready), batch_size=14, num_workers=2, collate_fn=list if bad else _stack)
-    return train(_CollatedHere(loader) if bad else loader, step_ms=38)
+    loader = DataLoader(Items(14 * 95, ready), batch_size=14, num_workers=2, collate_fn=list if bad else _stack)
+    return train(_CollatedHere(loader) if bad else loader, step_ms=48)
 
 
 def growing_search(bad):

@@ -23,8 +23,8 @@ def copied_key_list(bad):
     def look_up(number):
         return torch.tensor([len(keys[number * 7_919 % len(keys)]), len(keys[number * 99_991 % len(keys)])])
 
-    loader = DataLoader(Items(400 * 130, look_up), batch_size=400, num_workers=2, multiprocessing_context="fork")
-    return train(loader, step_ms=40)
+    loader = DataLoader(Items(400 * 120, look_up), batch_size=400, num_workers=2, multiprocessing_context="fork")
+    return train(loader, step_ms=48)
 
 
 def narrow_shared_memory(bad):
@@ -33,8 +33,8 @@ def narrow_shared_memory(bad):
     good: a /dev/shm of two GiB. Both need root, to mount one of their own.
     """
     private_shared_memory(mib=44 if bad else 2048)
-    items = Items(7 * 110, lambda _number: torch.zeros(3, 224, 224))
-    return train(DataLoader(items, batch_size=7, num_workers=4), step_ms=40)
+    items = Items(7 * 90, lambda _number: torch.zeros(3, 224, 224))
+    return train(DataLoader(items, batch_size=7, num_workers=4), step_ms=60)
 
 
 def kept_batches(bad):
@@ -46,7 +46,7 @@ def kept_batches(bad):
     kept, clock = [], StepClock()
     for batch in clock.batches(DataLoader(Items(2 * 140, ready), batch_size=2, num_workers=1)):
         kept.append(batch if bad else batch.clone())
-        wait(40)
+        wait(48)
     return clock.stop()
 
 
@@ -56,6 +56,6 @@ def one_table_for_all_workers(bad):
     good: a small table and two workers, so that there is no sum to misread.
     """
     table = np.ones((2_200_000 if bad else 2_200, 60))
-    items = Items(48 * 120, lambda number: torch.from_numpy(table[number * 7_919 % len(table)]))
+    items = Items(48 * 110, lambda number: torch.from_numpy(table[number * 7_919 % len(table)]))
     loader = DataLoader(items, batch_size=48, num_workers=8 if bad else 2, multiprocessing_context="fork")
-    return train(loader, step_ms=40)
+    return train(loader, step_ms=48)

@@ -12,8 +12,10 @@ def bursts_of_batches(bad):
 
     good: the items are near, and the same workers keep up.
     """
-    loader = DataLoader(Items(12 * 84, remote(30 if bad else 2.5)), batch_size=12, num_workers=3, prefetch_factor=6)
-    return train(loader, step_ms=36)
+    loader = DataLoader(
+        Items(12 * (84 if bad else 100), remote(30 if bad else 2.5)), batch_size=12, num_workers=3, prefetch_factor=6
+    )
+    return train(loader, step_ms=45)
 
 
 def late_sample(bad):
@@ -26,7 +28,7 @@ def late_sample(bad):
         wait(850 if number % 150 == 40 else 2)
         return ready(number)
 
-    return train(DataLoader(Items(10 * 105, uneven), batch_size=10, num_workers=4, in_order=bad), step_ms=40)
+    return train(DataLoader(Items(10 * 105, uneven), batch_size=10, num_workers=4, in_order=bad), step_ms=45)
 
 
 class _NumberedStream(IterableDataset):
@@ -49,4 +51,4 @@ def stream_in_every_worker(bad):
     good: the workers divide the stream among them.
     """
     stream = _NumberedStream(16 * 36 if bad else 16 * 108, divided=not bad)
-    return train(DataLoader(stream, batch_size=16, num_workers=3), step_ms=40)
+    return train(DataLoader(stream, batch_size=16, num_workers=3), step_ms=45)

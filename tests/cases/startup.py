@@ -23,7 +23,7 @@ def workers_every_epoch(bad):
         return ready(number)
 
     loader = DataLoader(Items(12 * 16, look_up), batch_size=12, num_workers=2, persistent_workers=not bad)
-    return train(loader, step_ms=42, epochs=8)
+    return train(loader, step_ms=48, epochs=7)
 
 
 class _Annotated(Items):
@@ -31,7 +31,7 @@ class _Annotated(Items):
 
     def __init__(self, count):
         super().__init__(count, ready)
-        self.notes = {number: {"label": number % 10, "box": [number] * 4} for number in range(260_000)}
+        self.notes = {number: {"label": number % 10, "box": [number] * 4} for number in range(120_000)}
 
 
 def pickled_dataset(bad):
@@ -40,7 +40,7 @@ def pickled_dataset(bad):
     good: forked workers find it in their memory.
     """
     context = "spawn" if bad else "fork"
-    return train(DataLoader(_Annotated(10 * 100), batch_size=10, num_workers=3, multiprocessing_context=context), step_ms=42)
+    return train(DataLoader(_Annotated(10 * 85), batch_size=10, num_workers=2, multiprocessing_context=context), step_ms=48)
 
 
 def imports_in_every_worker(bad):
@@ -50,9 +50,9 @@ def imports_in_every_worker(bad):
     """
     import vocabulary
 
-    items = Items(10 * 100, vocabulary.encode)
+    items = Items(10 * 85, vocabulary.encode)
     context = "spawn" if bad else "fork"
-    return train(DataLoader(items, batch_size=10, num_workers=4, multiprocessing_context=context), step_ms=42)
+    return train(DataLoader(items, batch_size=10, num_workers=2, multiprocessing_context=context), step_ms=48)
 
 
 def large_batches_short_epochs(bad):
@@ -60,8 +60,8 @@ def large_batches_short_epochs(bad):
 
     good: small batches, the first of which is soon there.
     """
-    loader = DataLoader(Items(768, remote(8)), batch_size=96 if bad else 8, num_workers=8)
-    return train(loader, step_ms=30, epochs=8 if bad else 3)
+    loader = DataLoader(Items(576, remote(7)), batch_size=96 if bad else 8, num_workers=6)
+    return train(loader, step_ms=40, epochs=10 if bad else 2)
 
 
 def file_by_file_index(bad):
@@ -78,4 +78,4 @@ def file_by_file_index(bad):
             entry.stat()
             wait(0.6)
         names.append(entry.name)
-    return train(DataLoader(Items(12 * 100, ready), batch_size=12, num_workers=2), step_ms=42)
+    return train(DataLoader(Items(12 * 95, ready), batch_size=12, num_workers=2), step_ms=48)

@@ -21,7 +21,7 @@ def too_few_readers(bad):
 
     good: eight.
     """
-    return train(DataLoader(Items(14 * 100, remote(11)), batch_size=14, num_workers=2 if bad else 8), step_ms=38)
+    return train(DataLoader(Items(14 * 95, remote(12)), batch_size=14, num_workers=2 if bad else 8), step_ms=45)
 
 
 def single_reader(bad):
@@ -29,8 +29,8 @@ def single_reader(bad):
 
     good: eight workers ask.
     """
-    loader = DataLoader(Items(10 * 100, remote(9)), batch_size=10, num_workers=1 if bad else 8, shuffle=True)
-    return train(loader, step_ms=38)
+    loader = DataLoader(Items(10 * 90, remote(10)), batch_size=10, num_workers=1 if bad else 8, shuffle=True)
+    return train(loader, step_ms=45)
 
 
 class _OneHead:
@@ -51,8 +51,8 @@ def spinning_disk(bad):
 
     good: a solid-state disk.
     """
-    loader = DataLoader(Items(10 * 100, _OneHead(9 if bad else 0.25)), batch_size=10, num_workers=4, shuffle=True)
-    return train(loader, step_ms=38)
+    loader = DataLoader(Items(10 * 90, _OneHead(10 if bad else 0.25)), batch_size=10, num_workers=4, shuffle=True)
+    return train(loader, step_ms=45)
 
 
 def cold_first_epoch(bad):
@@ -76,7 +76,7 @@ def cold_first_epoch(bad):
         for number in range(count):
             read(number)
     loader = DataLoader(Items(count, read), batch_size=14, num_workers=2, shuffle=True, persistent_workers=True)
-    return train(loader, step_ms=38, epochs=3)
+    return train(loader, step_ms=45, epochs=3)
 
 
 def _write_past_the_cache(path, content):
@@ -117,7 +117,7 @@ def shard_opening(bad):
 
     good: the next one is opened while the present one is read.
     """
-    return train(DataLoader(_Shards(opens_ahead=not bad), batch_size=15, num_workers=1), step_ms=40)
+    return train(DataLoader(_Shards(opens_ahead=not bad), batch_size=15, num_workers=1), step_ms=45)
 
 
 def cache_too_small(bad):
@@ -129,12 +129,12 @@ def cache_too_small(bad):
 
     @functools.lru_cache(count // 2 if bad else count)
     def fetch(number):
-        wait(4.5)
+        wait(4)
         return ready(number)
 
     for number in range(count):
         fetch(number)
-    return train(DataLoader(Items(count, fetch), batch_size=16), step_ms=32, epochs=6)
+    return train(DataLoader(Items(count, fetch), batch_size=16), step_ms=40, epochs=6)
 
 
 def whole_volume_for_a_patch(bad):
@@ -154,7 +154,7 @@ def whole_volume_for_a_patch(bad):
     def look(_number):
         return torch.from_numpy(np.load(folder / "volume.npy", mmap_mode="r")[corner].copy())
 
-    return train(DataLoader(Items(14 * 100, inflate if bad else look), batch_size=14, num_workers=2), step_ms=38)
+    return train(DataLoader(Items(12 * 95, inflate if bad else look), batch_size=12, num_workers=2), step_ms=45)
 
 
 def container_per_item(bad):
@@ -177,5 +177,5 @@ def container_per_item(bad):
         file = opened.get("file") or opened.setdefault("file", h5py.File(path, "r"))
         return torch.from_numpy(file[f"item{number % n_keys}"][()])
 
-    items = Items(240 * 100, open_and_read if bad else only_read)
-    return train(DataLoader(items, batch_size=240, num_workers=1, shuffle=True), step_ms=40)
+    items = Items(120 * 95, open_and_read if bad else only_read)
+    return train(DataLoader(items, batch_size=120, num_workers=1, shuffle=True), step_ms=45)

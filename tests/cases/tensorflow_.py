@@ -57,7 +57,7 @@ def one_file_at_a_time(bad):
     at_once = 1 if bad else 16
 
     def read_file(_file):
-        return _numbers(120).map(_remote(4.5))
+        return _numbers(130).map(_remote(4.5))
 
     elements = _numbers(16).interleave(read_file, cycle_length=at_once, num_parallel_calls=at_once).batch(20).prefetch(2)
     return train(elements if bad else _with_threads(elements, 16), step_ms=38)

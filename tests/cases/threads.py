@@ -8,7 +8,7 @@ import torch
 from costs import wait
 from items import Items, augmented, thumbnails
 from loop import StepClock, train
-from machine import limit_cpu, start_stranger
+from machine import limit_cpu, set_blas_threads, start_stranger
 from torch.utils.data import DataLoader
 
 
@@ -23,16 +23,16 @@ def library_threads(bad):
     good: one thread a worker.
     """
 
-    def multiply(number):
-        matrix = torch.full((256, 256), 1 / 256)
-        for _ in range(3):
+    def multiply(_number):
+        matrix = np.full((256, 256), 1 / 256, np.float32)
+        for _ in range(2):
             matrix = matrix @ matrix
-        return matrix
+        return torch.from_numpy(matrix)
 
     def configure(_worker):
-        torch.set_num_threads(4 if bad else 1)
+        set_blas_threads(4 if bad else 1)
 
-    return train(DataLoader(Items(4 * 100, multiply), batch_size=4, num_workers=4, worker_init_fn=configure), step_ms=40)
+    return train(DataLoader(Items(3 * 80, multiply), batch_size=3, num_workers=4, worker_init_fn=configure), step_ms=48)
 
 
 def crowd_of_workers(bad):
@@ -40,7 +40,7 @@ def crowd_of_workers(bad):
 
     good: two.
     """
-    return train(DataLoader(Items(14 * 110, augmented(2)), batch_size=14, num_workers=32 if bad else 2), step_ms=40)
+    return train(DataLoader(Items(14 * 100, augmented(2)), batch_size=14, num_workers=32 if bad else 2), step_ms=45)
 
 
 def one_core_granted(bad):

@@ -21,9 +21,9 @@ def pickled_arrays(bad):
     good: the same numbers as one tensor, which goes through shared memory.
     """
     frame = np.random.default_rng(0).random(225_000)
-    items = Items(10 * 100, lambda _number: frame.copy())
+    items = Items(10 * 90, lambda _number: frame.copy())
     collate = _as_they_are if bad else _as_one_tensor
-    return train(DataLoader(items, batch_size=10, num_workers=2, collate_fn=collate), step_ms=40)
+    return train(DataLoader(items, batch_size=10, num_workers=2, collate_fn=collate), step_ms=48)
 
 
 def needless_workers(bad):
