@@ -33,7 +33,7 @@ def oversized_jpegs(bad):
 
     good: the files were shrunk to the input size once.
     """
-    items = Items(8 * 95, _decoder(width=880 if bad else 224, height=660 if bad else 224))
+    items = Items(8 * 95, _decoder(width=720 if bad else 224, height=540 if bad else 224))
     return train(DataLoader(items, batch_size=8, num_workers=2), step_ms=45)
 
 

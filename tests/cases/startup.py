@@ -61,7 +61,7 @@ def large_batches_short_epochs(bad):
     good: small batches, the first of which is soon there.
     """
     loader = DataLoader(Items(576, remote(7)), batch_size=96 if bad else 8, num_workers=6)
-    return train(loader, step_ms=40, epochs=10 if bad else 2)
+    return train(loader, step_ms=40, epochs=8 if bad else 2)
 
 
 def file_by_file_index(bad):

@@ -98,11 +98,11 @@ def python_generator(bad):
 
     good: they were made before, and come from an array.
     """
-    count = 15 * 100
+    count = 15 * (60 if bad else 100)
 
     def made_one_by_one():
         for number in range(count):
-            compute(5.5)
+            compute(4.5)
             yield number
 
     if bad:

@@ -25,9 +25,7 @@ def library_threads(bad):
 
     def multiply(_number):
         matrix = np.full((256, 256), 1 / 256, np.float32)
-        for _ in range(2):
-            matrix = matrix @ matrix
-        return torch.from_numpy(matrix)
+        return torch.from_numpy(matrix @ matrix)
 
     def configure(_worker):
         set_blas_threads(4 if bad else 1)
