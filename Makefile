@@ -11,7 +11,7 @@ SCENARIO ?= scenarios/ssd.yaml
 GPU_PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types wheel gpu bench overhead traced accuracy long clean
+.PHONY: help run test lint format types wheel gpu bench overhead traced accuracy cases long clean
 
 help:                   ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -72,6 +72,9 @@ long: .venv/dev         ## a million steps: what memory, disk and reports take; 
 
 accuracy: .venv/dev     ## injected causes against found stages, and docs/accuracy.md; half an hour on a quiet machine
 	$(BIN)/python benchmarks/accuracy/run.py
+
+cases: .venv/dev        ## reported faults and their healthy twins, traced: figures and causes in a table; half an hour
+	$(BIN)/python tests/cases/check.py
 
 clean:                  ## all that make has made
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
