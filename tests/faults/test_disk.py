@@ -97,7 +97,7 @@ class TestFullWhileResultsAreWritten:
 
     def test_a_worker_whose_records_have_no_place_works_on(self, stallscope, mount):
         pytest.importorskip("torch", reason="needs torch: pip install 'stallscope[torch]'")
-        place = mount("nr_inodes=7")  # the run's own files, and one of one of the two
+        place = mount("nr_inodes=7")  # the run's own files, and one for the two workers
         ended = stallscope("run", "it.yaml", "--out", place / "a", "--set", WORKERS)
         assert f"error: No space left on device: {place}/a/run.json" in ended.check_words(2)
         run, result = read_run(place / "a"), stallscope.read(place / "a")
