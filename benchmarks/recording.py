@@ -5,9 +5,11 @@ python benchmarks/recording.py
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+import timeit
 from pathlib import Path
 from statistics import median
 
@@ -18,6 +20,7 @@ from profiler import probe, stamps  # noqa: E402  (the checkout is put on the pa
 from profiler.instrument import torch_dataloader  # noqa: E402
 
 HELP_RUNS = 11
+CALLS = 100_000
 
 
 def help_seconds() -> float:
@@ -28,6 +31,11 @@ def help_seconds() -> float:
 
 def main() -> None:
     rows = [
+        (
+            "a system call, to compare machines by (os.getppid, best of 5)",
+            min(timeit.repeat(os.getppid, number=CALLS)) / CALLS * 1e6,
+            "us",
+        ),
         ("a step on the training thread, rows packed (100,000 empty steps, best of 5)", stamps.us_per_step(100_000, 5), "us"),
         ("a step of a traced program (100,000 empty steps, best of 5)", torch_dataloader.us_per_step(20_000, 5), "us"),
         (

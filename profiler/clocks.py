@@ -24,7 +24,7 @@ class ThreadClock:
         In this order: reading the CPU clock makes the kernel bring its books up to date.
         """
         cpu = time.thread_time_ns()
-        return cpu, -1 if self._schedstat is None else int(os.pread(self._schedstat, 64, 0).split()[1])
+        return cpu, -1 if self._schedstat is None else int(os.pread(self._schedstat, 64, 0).split(None, 2)[1])
 
     def close(self) -> None:
         close_kept(self._schedstat)
