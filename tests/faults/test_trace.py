@@ -388,10 +388,15 @@ class TestSignals:
         return stallscope.start("trace", "--out", "a", "train.py")
 
     SLOW = """\
-print("ready", flush=True)
-while True:
-    for batch in loader(num_workers=1):
-        time.sleep(0.01)
+class Endless(IterableDataset):
+    def __iter__(self):
+        while True:
+            yield torch.zeros(3)
+batches = iter(DataLoader(Endless(), batch_size=8, num_workers=1))
+next(batches)
+print("ready", flush=True)  # not earlier: what a signal's handler raises while a worker is forked, Python drops
+for batch in batches:
+    time.sleep(0.01)
 """
 
     def until_steps(self, stallscope, started):
