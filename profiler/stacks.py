@@ -139,7 +139,7 @@ def _of(name: str, file: str) -> Callable[[str], bool]:
 STEP_STAGES: Mapping[str, Callable[[str], bool]] = {
     "wait": lambda frame: _name(frame) in ("__next__", "__iter__") and _file(frame).endswith(NEXT),
     "backward": _of("backward", "torch/autograd/__init__.py"),
-    "optimizer": lambda frame: "/torch/optim/" in _file(frame),
+    "optimizer": lambda frame: _name(frame) in ("step", "zero_grad") and "/torch/optim/" in _file(frame),
     "forward": _of("_call_impl", "torch/nn/modules/module.py"),
 }
 """The first that holds of one of the loop's frames."""
@@ -163,7 +163,8 @@ def _find(frames: list[str], name: str, file: str) -> int | None:
 
 
 def _name(frame: str) -> str:
-    return frame.partition(" (")[0]
+    """Of the function alone: py-spy says of which class it is, or of which function, where Python knows it (3.11)."""
+    return frame.partition(" (")[0].rpartition(".")[2]
 
 
 def _file(frame: str) -> str:

@@ -15,6 +15,12 @@ FETCH = f"fetch ({TORCH}/utils/data/_utils/fetch.py:54)"
 WORKER = f"_worker_loop ({TORCH}/utils/data/_utils/worker.py:300)"
 CALL = f"_call_impl ({TORCH}/nn/modules/module.py:1700)"
 ITEM = "__getitem__ (/home/me/data.py:12)"
+FETCH_EACH = f"_MapDatasetFetcher.fetch.<locals>.<listcomp> ({TORCH}/utils/data/_utils/fetch.py:54)"
+
+
+def qualified(owner, frame):
+    """As py-spy writes it where Python knows of which class a function is."""
+    return owner + frame
 
 
 @pytest.mark.parametrize(
@@ -31,7 +37,14 @@ ITEM = "__getitem__ (/home/me/data.py:12)"
         ([MAIN, f"backward ({TORCH}/_tensor.py:2)", f"backward ({TORCH}/autograd/__init__.py:3)"], ("loop", "backward")),
         ([MAIN, f"step ({TORCH}/optim/sgd.py:80)"], ("loop", "optimizer")),
         ([MAIN, "log (/home/me/train.py:80)"], ("loop", "own_code")),
-        (["_bootstrap (/usr/lib/python3.11/threading.py:1)"], None),
+        (["Thread._bootstrap (/usr/lib/python3.11/threading.py:1)"], None),
+        ([f"main ({stacks.__file__}:1)"], None),
+        ([MAIN, NEXT, qualified("_MapDatasetFetcher.", FETCH), ITEM], ("loop", "item")),
+        ([MAIN, NEXT, qualified("_MapDatasetFetcher.", FETCH), FETCH_EACH, qualified("Faces.", ITEM)], ("loop", "item")),
+        ([MAIN, qualified("_BaseDataLoaderIter.", NEXT)], ("loop", "wait")),
+        ([MAIN, qualified("Module.", CALL), "Net.forward (/home/me/net.py:5)"], ("loop", "forward")),
+        ([MAIN, f"SGD.step ({TORCH}/optim/sgd.py:80)"], ("loop", "optimizer")),
+        ([MAIN, f"SGD.__init__ ({TORCH}/optim/sgd.py:8)"], ("loop", "own_code")),
     ],
 )
 def test_a_stack_has_a_role_and_a_stage(frames, placed, monkeypatch):
@@ -48,6 +61,12 @@ def test_what_is_folded_is_read_again(tmp_path):
         Stack("loop", "wait", (MAIN, NEXT), 0, 3),
     ]
     assert read_stacks(tmp_path / "nothing") == []
+
+
+def test_the_line_is_never_one_of_ours():
+    ours = f"_backward.<locals>.backward ({stacks.__file__}:38)"
+    ((stack, _),) = folded(f"{ours};{MAIN};backward ({TORCH}/_tensor.py:2);{ours} 5")
+    assert stack.split(";")[2] == "1"
 
 
 def test_the_line_is_the_users_own_even_if_it_waits_in_a_library():
