@@ -141,6 +141,14 @@ def test_a_missing_result_is_wrong():
     assert judged(traced()._replace(result=None)).wrong == ("no result.json",)
 
 
+def test_a_framework_that_is_not_followed_is_not_measured_and_not_wrong():
+    case = PLAIN._replace(theme="tensorflow_")
+    row = judged(traced(case, steps=0), case)
+    assert "tf.data" in row.skipped
+    assert not row.wrong
+    assert judged(traced(case), case).steps
+
+
 def test_a_skipped_case_is_not_wrong():
     row = check.unfinished(PLAIN, "bad", check.Traced(77, "skipped: needs the package h5py", None))
     assert (row.skipped, row.wrong) == ("needs the package h5py", ())
