@@ -224,12 +224,10 @@ def where(frame: FrameType | None) -> tuple[str, int]:
 def is_users(file: str) -> bool:
     """Whether a source file belongs neither to the standard library nor to an installed package, nor to us."""
     installed = any(part in file for part in ("site-packages", "dist-packages"))
-    return not installed and not file.startswith((_STDLIB, _OURS, "<frozen"))
+    return not installed and not file.startswith((_STDLIB, OURS + os.sep, "<frozen", "<string>"))
 
 
 _STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
-"""Wherever that is: a checkout is no installed package."""
 
 
 def replace(owner: Any, name: str, by: Callable[[Any], Any]) -> Callable[[], None]:

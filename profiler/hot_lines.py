@@ -1,4 +1,4 @@
-"""Which line of the program costs most in each stage, from stacks that were looked at now and then. Pure counting."""
+"""Which lines of the program cost most in each stage, from stacks that were looked at now and then. Pure counting."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+MOST_LINES, LEAST_SHARE = 3, 0.1
+"""Of a stage: so many lines, each with so much of it; but the costliest always."""
 IN_STEP = ("forward", "backward", "optimizer", "own_code")
 
 
@@ -22,26 +24,34 @@ class Stack(NamedTuple):
     users: int
     """Which of the frames is the innermost one of the user's own; where none is, the innermost of all."""
     n: int
+    caller: int | None = None
+    """Which frame called that one, if it is the user's own too."""
 
 
 def hot_lines(stacks: Sequence[Stack]) -> list[dict[str, Any]]:
-    """Of each role and stage its costliest line: role, stage, share (of all that was seen of this role), function, file, line,
-    and line_share (of the stage). The costliest stage first."""
+    """Of each role and stage its costliest lines: role, stage, share (of all that was seen of this role), function, file, line,
+    line_share (of the stage), and caller (function, file, line; null: it was not the user's). The costliest stage first."""
     seen: Counter[str] = Counter()
-    lines: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    lines: dict[tuple[str, str], Counter[tuple[str, str | None]]] = defaultdict(Counter)
     for stack in stacks:
         seen[stack.role] += stack.n
         if stack.stage not in ("wait", "idle"):
-            lines[stack.role, stack.stage][stack.frames[stack.users]] += stack.n
+            caller = None if stack.caller is None else stack.frames[stack.caller]
+            lines[stack.role, stack.stage][stack.frames[stack.users], caller] += stack.n
     found = []
     for (role, stage), counted in lines.items():
-        frame, count = counted.most_common(1)[0]
-        function, _, place = frame.rstrip(")").partition(" (")
-        file, _, line = place.rpartition(":")
-        where = {"function": function, "file": file, "line": int(line) if line.isdecimal() else None}
         whole = counted.total()
-        found.append({"role": role, "stage": stage, "share": whole / seen[role], **where, "line_share": count / whole})
+        for rank, ((frame, caller), count) in enumerate(counted.most_common(MOST_LINES)):
+            if rank == 0 or count >= LEAST_SHARE * whole:
+                of = {"role": role, "stage": stage, "share": whole / seen[role]}
+                found.append({**of, **_where(frame), "line_share": count / whole, "caller": caller and _where(caller)})
     return sorted(found, key=lambda each: -each["share"])
+
+
+def _where(frame: str) -> dict[str, Any]:
+    function, _, place = frame.rstrip(")").partition(" (")
+    file, _, line = place.rpartition(":")
+    return {"function": function, "file": file, "line": int(line) if line.isdecimal() else None}
 
 
 def forward_share(stacks: Sequence[Stack]) -> float | None:

@@ -189,7 +189,7 @@ class Result:
     """The block device beneath the samples, whoever used it."""
     gpu: Mapping[str, Mapping[str, Any]] | None = None
     hot_lines: Sequence[Mapping[str, Any]] | None = None
-    """Of a traced script, by stage, its line that costs most: see hot_lines.py. null: its stacks were not looked at."""
+    """Of a traced script, by stage, its lines that cost most: see hot_lines.py. null: its stacks were not looked at."""
     stacks_problem: str | None = None
     """Why not."""
     cpu_cores: float | None = None

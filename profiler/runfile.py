@@ -262,8 +262,9 @@ def read_stacks(path: Path) -> list[Stack]:
     for line in lines:
         stack, _, count = line.rpartition(" ")
         role, *rest = stack.split(";")
-        if len(rest) > 2 and count.isdecimal() and rest[1].lstrip("-").isdecimal():
-            stacks.append(Stack(role, rest[0], tuple(rest[2:]), int(rest[1]), int(count)))
+        if len(rest) > 2 and count.isdecimal() and rest[1].replace(":", "", 1).isdecimal():
+            users, *caller = map(int, rest[1].split(":"))
+            stacks.append(Stack(role, rest[0], tuple(rest[2:]), users, int(count), *caller))
     return stacks
 
 

@@ -2,6 +2,8 @@
 
     stacks.folded   role;stage;users;frame;frame;... count    one line a stack, nearly the form that flame graphs are drawn from
 
+users is the place, from 0, of the innermost frame that is the user's own, and after a colon that of its caller, if it is too.
+
 The windows come further and further apart: two seconds after the first batch, then after 15, 60, ... so that of a long run a
 small part is looked at. Where the system does not allow it (ptrace), a run has no stacks, and says what is missing.
 """
@@ -9,6 +11,7 @@ small part is looked at. Where the system does not allow it (ptrace), a run has 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -106,12 +109,13 @@ def folded(raw: str) -> Iterator[tuple[str, int]]:
     """From py-spy's raw format: of each stack that is of the loop or of a worker its role, its stage, and the frames below."""
     for line in raw.splitlines():
         stack, _, count = line.rpartition(" ")
-        frames = [frame for frame in stack.split(";") if not frame.startswith(("process ", "thread "))]
+        frames = [part for part in stack.split(";") if FRAME.fullmatch(part)]  # a command line may hold semicolons too
         placed = place(frames)
         if placed is not None and count.isdecimal():
-            yield ";".join([*placed, str(_users(frames)), *frames]), int(count)
+            yield ";".join([*placed, ":".join(map(str, _users(frames))), *frames]), int(count)
 
 
+FRAME = re.compile(r"\S.* \(.*:\d+\)")
 FETCH = "utils/data/_utils/fetch.py"
 WORKER = "utils/data/_utils/worker.py"
 NEXT = "utils/data/dataloader.py"
@@ -145,11 +149,12 @@ STEP_STAGES: Mapping[str, Callable[[str], bool]] = {
 """The first that holds of one of the loop's frames."""
 
 
-def _users(frames: list[str]) -> int:
-    """The place of the innermost frame that is the user's own and was called by torch's fetch, if that is there."""
+def _users(frames: list[str]) -> list[int]:
+    """The place of the innermost frame that is the user's own and was called by torch's fetch, if that is there; and the place
+    of the one that called it, if there is one."""
     above = _find(frames, "fetch", FETCH) or -1
     mine = [i for i, frame in enumerate(frames) if i > above and is_users(_file(frame))]
-    return mine[-1] if mine else len(frames) - 1
+    return mine[:-3:-1] or [len(frames) - 1]
 
 
 def _is_collate(inside: list[str]) -> bool:

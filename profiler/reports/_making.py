@@ -49,15 +49,20 @@ def _step(result: Result) -> str | None:
 
 def _lines(result: Result) -> str | None:
     """The lines of a script that cost most, stage by stage."""
+    parts = sorted(((line["share"] * line["line_share"], line) for line in result.hot_lines or ()), key=lambda each: -each[0])
     told = [
-        f"{PLACES.get(line['stage'], line['stage'])} ({line['role']}, {share(line['share'])} of its time): "
-        f"{line['file'].rpartition('/')[2]}:{line['line']} in {line['function']}()"
-        for line in result.hot_lines or ()
-        if line["share"] >= LEAST_SHARE
+        f"{PLACES.get(line['stage'], line['stage'])} ({line['role']}, {share(part)} of its time): {_place(line)}"
+        + (f", called from {_place(line['caller'])}" if line["caller"] else "")
+        for part, line in parts
+        if part >= LEAST_SHARE
     ]
     if told:
         return "; ".join(told[:MOST_LINES])
     return f"not looked at: {result.stacks_problem}" if result.stacks_problem else None
+
+
+def _place(line: Mapping[str, Any]) -> str:
+    return f"{line['file'].rpartition('/')[2]}:{line['line']} in {line['function']}()"
 
 
 def _loops(result: Result) -> str | None:

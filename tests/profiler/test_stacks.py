@@ -57,7 +57,7 @@ def test_what_is_folded_is_read_again(tmp_path):
     raw = f"{process};{MAIN};log (/home/me/train.py:80) 12\n{MAIN};{NEXT} 3\nnonsense\n"
     (tmp_path / STACKS).write_text("".join(f"{stack} {n}\n" for stack, n in folded(raw)) + "damaged;line 7\n")
     assert read_stacks(tmp_path / STACKS) == [
-        Stack("loop", "own_code", (MAIN, "log (/home/me/train.py:80)"), 1, 12),
+        Stack("loop", "own_code", (MAIN, "log (/home/me/train.py:80)"), 1, 12, 0),
         Stack("loop", "wait", (MAIN, NEXT), 0, 3),
     ]
     assert read_stacks(tmp_path / "nothing") == []
@@ -75,6 +75,14 @@ def test_the_line_is_the_users_own_even_if_it_waits_in_a_library():
     assert stack.split(";")[2] == "3"
 
 
+def test_a_command_line_with_semicolons_is_no_frame():
+    command = 'process 7:"python -c from a import b; main(7)"'
+    tracker = "main (/usr/lib/python3.11/site-packages/tracker.py:7)"
+    assert list(folded(f'{command};thread (0x1): "MainThread";<module> (<string>:1);{tracker} 5')) == []
+    ((stack, _),) = folded(f"{command};<module> (<string>:1);{MAIN} 5")
+    assert stack == f"loop;own_code;1;<module> (<string>:1);{MAIN}"
+
+
 def test_of_each_stage_the_costliest_line_is_told():
     seen = [
         Stack("loop", "own_code", (MAIN, "log (/home/me/train.py:80)"), 1, 30),
@@ -82,7 +90,7 @@ def test_of_each_stage_the_costliest_line_is_told():
         Stack("loop", "wait", (MAIN, NEXT), 0, 60),
         Stack("worker", "item", (WORKER, FETCH, ITEM), 2, 5),
     ]
-    first, second = hot_lines(seen)
+    first, second, third = hot_lines(seen)
     assert first == {
         "role": "worker",
         "stage": "item",
@@ -91,8 +99,24 @@ def test_of_each_stage_the_costliest_line_is_told():
         "file": "/home/me/data.py",
         "line": 12,
         "line_share": 1.0,
+        "caller": None,
     }
+    assert (third["line"], third["line_share"]) == (81, 0.25)
     assert (second["stage"], second["line"], second["share"], second["line_share"]) == ("own_code", 80, 0.4, 0.75)
+
+
+def test_a_line_of_a_helper_is_told_with_who_called_it():
+    helper, loop = "spin (/home/me/common.py:6)", "collate (/home/me/data.py:30)"
+    seen = [Stack("loop", "own_code", (MAIN, loop, helper), 2, 3, 1), Stack("loop", "own_code", (MAIN, helper), 1, 5, 0)]
+    assert [(line["caller"]["function"], line["line"], line["line_share"]) for line in hot_lines(seen)] == [
+        ("main", 6, 0.625),
+        ("collate", 6, 0.375),
+    ]
+
+
+def test_a_line_that_is_hardly_met_is_left_out():
+    rare = Stack("loop", "own_code", (MAIN, "log (/home/me/train.py:81)"), 1, 9)
+    assert [line["line"] for line in hot_lines([Stack("loop", "own_code", (MAIN,), 0, 91), rare])] == [40]
 
 
 def test_the_forward_pass_is_its_share_of_the_steps():
