@@ -18,6 +18,7 @@ from .hot_lines import forward_share, hot_lines
 from .intervals import Intervals, intersect, subtract, total
 from .ledger import startup
 from .loops import busiest, name, number, split
+from .periods import period
 from .requests import requests
 from .result import Cost, Result, Storage, Throughput, Verdict
 from .run import Run
@@ -115,6 +116,7 @@ def _measured(run: Run, line: Timeline, frame: dict[str, Any]) -> Result:
         handoff_latency_ms=stats.spread_ms(latencies_ns(line.received, line.made)),
         steady_input_stall=steady.stall,
         step_by_part=_step_parts(run, line, wall),
+        long_steps=None if line.gap_ns else period(line.steps.ended - line.steps.got, wall),
         hot_lines=hot_lines(run.stacks) if run.stacks else None,
         storage=_storage(run, line, epochs, samples),
         blocked_samples=None if (waited := requests(line.items)) is None else asdict(waited),

@@ -188,6 +188,9 @@ class Result:
     disk: Mapping[str, Any] | None = None
     """The block device beneath the samples, whoever used it."""
     gpu: Mapping[str, Mapping[str, Any]] | None = None
+    long_steps: Mapping[str, Any] | None = None
+    """What a loop does in every so many steps only: every_steps, longer_ms, share (of wall_s). null: nothing recurs, or only
+    blocks of steps were kept."""
     hot_lines: Sequence[Mapping[str, Any]] | None = None
     """Of a traced script, by stage, its lines that cost most: see hot_lines.py. null: its stacks were not looked at."""
     stacks_problem: str | None = None

@@ -55,6 +55,7 @@ COMPUTING = [
         "queue_depth",
         "loops",
         "gate",
+        "periods",
     ),
     *("comparison", "rules/*", "whatif", "whatif/*"),
 ]

@@ -26,6 +26,7 @@ def rows(result: Result) -> list[tuple[str, str]]:
         "Memory": _memory(result.memory),
         "Pressure": _pressure(result),
         "Step": _step(result),
+        "Long steps": _long_steps(result),
         "Lines": _lines(result),
         "Loops": _loops(result),
     }
@@ -35,6 +36,8 @@ def rows(result: Result) -> list[tuple[str, str]]:
 MOST_LINES = 4
 LEAST_SHARE = 0.03
 """Of what was seen of a loop or a worker: less is not worth a line."""
+LEAST_LONG_SHARE = 0.005
+"""Of the wall time, as well."""
 PLACES = {"own_code": "own code", "item": "making samples"}
 
 
@@ -45,6 +48,15 @@ def _step(result: Result) -> str | None:
         return None
     each = ", ".join(f"{name.replace('_', ' ')} {share(part)}" for name, part in parts.items())
     return f"{each} of the wall time"
+
+
+def _long_steps(result: Result) -> str | None:
+    """Whatever recurs: logging, a checkpoint."""
+    found = result.long_steps
+    if found is None or found["share"] < LEAST_LONG_SHARE:
+        return None
+    longer = duration(found["longer_ms"] * 1e6)
+    return f"one in {count(found['every_steps'])} takes {longer} longer: {share(found['share'])} of the wall time"
 
 
 def _lines(result: Result) -> str | None:

@@ -284,6 +284,7 @@ CONTRACT = {
     "findings",
 }
 ADDED = {
+    "long_steps",
     "hot_lines",
     "stacks_problem",
     "work_s_by_stage",
