@@ -62,6 +62,8 @@ class Recording:
         """The run directory."""
         self.trouble: Exception | None = None
         """What kept it from being recorded or concluded."""
+        self._stopped_by: str | None = None
+        """The exception that ended the block."""
         self._recorder: Recorder | None = None
         self._computes = False
         self._ends: list[Callable[[], None]] = []
@@ -74,10 +76,11 @@ class Recording:
         from .places import fresh
 
         self.folder = self._out or fresh(Path("runs"), self.name)
-        self._recorder, self._ends = _begin(self.folder, self.name)
+        self._recorder, self._ends = _begin(self.folder, self.name, lambda: self._stopped_by)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stopped_by = None if kind is None else kind.__name__
         for end in self._ends:
             with self._careful():
                 end()
@@ -167,7 +170,7 @@ class Recording:
         return f'<pre>{html.escape(str(self))}</pre><img src="data:image/png;base64,{picture}" style="max-width:100%">'
 
 
-def _begin(folder: Path, name: str) -> tuple[Recorder, list[Callable[[], None]]]:
+def _begin(folder: Path, name: str, stopped_by: Callable[[], str | None]) -> tuple[Recorder, list[Callable[[], None]]]:
     """Hooks, and a thread that keeps what they tell. Returns what ends it, step by step."""
     from .following import follow
     from .keeper import Keeper, header
@@ -199,7 +202,7 @@ def _begin(folder: Path, name: str) -> tuple[Recorder, list[Callable[[], None]]]
         ended.set()
         thread.join()
         samplers.__exit__()
-        keeper.end(None, {**samplers.faults, **recorder.faults})
+        keeper.end(stopped_by(), {**samplers.faults, **recorder.faults})
 
     return recorder, [unfollow, stop]
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from .attach import is_users
+from .attach import OURS, is_users
 from .runfile import MAKING, STACKS
 
 RAW = "stacks.raw"
@@ -126,8 +126,7 @@ def place(frames: list[str]) -> tuple[str, str] | None:
     role = "worker" if _find(frames, "_worker_loop", WORKER) is not None else "loop"
     fetch = _find(frames, "fetch", FETCH)
     if fetch is not None:
-        inside = frames[fetch + 1 :]
-        return role, "collate" if _is_collate(inside) else "item"
+        return role, "collate" if _is_collate([frame for frame in frames[fetch + 1 :] if not _is_ours(frame)]) else "item"
     if role == "worker":
         return role, "idle"
     for stage, is_in in STEP_STAGES.items():
@@ -154,7 +153,12 @@ def _users(frames: list[str]) -> list[int]:
     of the one that called it, if there is one."""
     above = _find(frames, "fetch", FETCH) or -1
     mine = [i for i, frame in enumerate(frames) if i > above and is_users(_file(frame))]
-    return mine[:-3:-1] or [len(frames) - 1]
+    others = [i for i, frame in enumerate(frames) if not _is_ours(frame)]  # what calls a hook of ours stands above it
+    return mine[:-3:-1] or others[-1:] or [0]
+
+
+def _is_ours(frame: str) -> bool:
+    return _file(frame).startswith(OURS + os.sep)
 
 
 def _is_collate(inside: list[str]) -> bool:

@@ -173,6 +173,10 @@ def _conclude(folder: Path, ended: Ended, quiet: bool, program: str) -> Conclude
     except UserError as error:
         print(f"stallscope: {error}", file=sys.stderr)
         return None
+    asked, loops = concluded.run.header.asked_loop, [str(loop["name"]) for loop in concluded.result.loops]
+    if asked is not None and asked not in loops:
+        there = ", ".join(dict.fromkeys(loops)) or "none"
+        print(f"stallscope: --loader {asked}: no loader was iterated there; where some were: {there}", file=sys.stderr)
     if not quiet:
         text = registry.load("report", "text")
         print(text.render(concluded.run, concluded.result, concluded.diagnosis, colour=sys.stderr.isatty()), file=sys.stderr)

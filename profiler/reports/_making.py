@@ -81,9 +81,10 @@ def _loops(result: Result) -> str | None:
     """The others, where a script has several."""
     others = [loop for loop in result.loops if not loop["chosen"]]
     told = [
-        f"{loop['name']} {count(loop['steps'])} steps in {duration(loop['wall_s'] * 1e9)}, "
-        f"waiting {share(loop['wall_by_part']['wait'] or 0.0)} of it"
+        f"{loop['name']} {count(loop['steps'])} steps in {duration(inside * loop['wall_s'] * 1e9)}, "
+        f"waiting {share((loop['wall_by_part']['wait'] or 0.0) / inside if inside else 0.0)} of it"
         for loop in others[:MOST_LINES]
+        for inside in [1 - (loop["wall_by_part"]["outside_loop"] or 0.0)]
     ]
     more = len(others) - len(told)
     return ("; ".join(told) + (f"; {count(more)} more" if more else "")) or None

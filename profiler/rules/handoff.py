@@ -14,13 +14,14 @@ def judge(result: Result) -> Finding | None:
     part, took = _stall.part_of_stall(result, "handoff"), result.handoff_latency_ms
     if part is None:
         return None
-    latency = "" if took is None else f": a batch is on its way for {duration(took.p50 * 1e6)} (median) after it is made"
+    a_step_ns = _stall.wall_share(result, "handoff") * result.wall_s * 1e9 / max(1, result.steps)
     fewer = f"fewer workers ({_stall.n_workers(result)} -> 1, or 0)" if _stall.n_workers(result) > 1 else "no workers (0)"
     return Finding(
         kind="handoff",
         severity=_stall.severity(_stall.wall_share(result, "handoff")),
         verdict="Handing batches over between processes is what the device waits for.",
-        because=f"{_stall.stall_in_words(result).capitalize()}; {share(part)} of that stall is hand-off{latency}"
+        because=f"{_stall.stall_in_words(result).capitalize()}; {share(part)} of that stall is hand-off: "
+        f"{duration(a_step_ns)} a step"
         f"{_stall.neighbours_in_words(result)}.",
         try_next="Hand over tensors, which go through shared memory; numpy arrays and other objects are pickled through a "
         f"pipe. Send less: a smaller type (uint8), no copies of what the consumer knows. Else {fewer}.",

