@@ -31,7 +31,7 @@ LOOPS = "loops.jsonl"
 """Beside the makers' records: a line a loop, as it is met."""
 MOST_LOOPS = 64
 """A program that makes more loaders than this makes one a step, and keeps them: further ones join the last."""
-OURS = os.path.dirname(os.path.abspath(__file__))
+OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 active: Recorder | None = None
@@ -224,7 +224,7 @@ def where(frame: FrameType | None) -> tuple[str, int]:
 def is_users(file: str) -> bool:
     """Whether a source file belongs neither to the standard library nor to an installed package, nor to us."""
     installed = any(part in file for part in ("site-packages", "dist-packages"))
-    return not installed and not file.startswith((_STDLIB, OURS + os.sep, "<frozen", "<string>"))
+    return not installed and not file.startswith((_STDLIB, OURS, "<frozen", "<string>"))
 
 
 _STDLIB = sysconfig.get_paths()["stdlib"] + os.sep

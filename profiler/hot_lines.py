@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 MOST_LINES, LEAST_SHARE = 3, 0.1
@@ -46,6 +46,11 @@ def hot_lines(stacks: Sequence[Stack]) -> list[dict[str, Any]]:
                 of = {"role": role, "stage": stage, "share": whole / seen[role]}
                 found.append({**of, **_where(frame), "line_share": count / whole, "caller": caller and _where(caller)})
     return sorted(found, key=lambda each: -each["share"])
+
+
+def weight(line: Mapping[str, Any]) -> float:
+    """Of an entry of `hot_lines`: its share of all that was seen of its role."""
+    return float(line["share"] * line["line_share"])
 
 
 def _where(frame: str) -> dict[str, Any]:

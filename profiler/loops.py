@@ -42,6 +42,15 @@ def name(entry: Mapping[str, Any]) -> str:
     return f"{str(entry['file']).replace(chr(92), '/').rpartition('/')[2]}:{entry['line']}"
 
 
+def inside(entry: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Of an entry of `loops` in a result: seconds in the loop, without what lies between its epochs, and the share of them that
+    it waited. None: not measured."""
+    wait, step = entry["wall_by_part"]["wait"], entry["wall_by_part"]["step"]
+    if wait is None or step is None or not wait + step:
+        return None
+    return (wait + step) * entry["wall_s"], wait / (wait + step)
+
+
 def busiest(loops: list[Run]) -> Run:
     """What was asked for; else the loop with most step time in which a backward pass was seen; else that with most steps."""
     asked = [loop for loop in loops if name(loop.header.loops[0]) == loop.header.asked_loop]

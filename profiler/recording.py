@@ -62,11 +62,9 @@ class Recording:
         """The run directory."""
         self.trouble: Exception | None = None
         """What kept it from being recorded or concluded."""
-        self._stopped_by: str | None = None
-        """The exception that ended the block."""
         self._recorder: Recorder | None = None
         self._computes = False
-        self._ends: list[Callable[[], None]] = []
+        self._ends: list[Callable[[str | None], None]] = []
         self._concluded: Concluded | None = None
 
     def __enter__(self) -> Recording:
@@ -76,14 +74,14 @@ class Recording:
         from .places import fresh
 
         self.folder = self._out or fresh(Path("runs"), self.name)
-        self._recorder, self._ends = _begin(self.folder, self.name, lambda: self._stopped_by)
+        self._recorder, self._ends = _begin(self.folder, self.name)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stopped_by = None if kind is None else kind.__name__
+        stopped_by = None if kind is None else kind.__name__
         for end in self._ends:
             with self._careful():
-                end()
+                end(stopped_by)
         if self.folder is not None and self._ends:
             with self._careful():
                 from .conclude import keep
@@ -170,8 +168,8 @@ class Recording:
         return f'<pre>{html.escape(str(self))}</pre><img src="data:image/png;base64,{picture}" style="max-width:100%">'
 
 
-def _begin(folder: Path, name: str, stopped_by: Callable[[], str | None]) -> tuple[Recorder, list[Callable[[], None]]]:
-    """Hooks, and a thread that keeps what they tell. Returns what ends it, step by step."""
+def _begin(folder: Path, name: str) -> tuple[Recorder, list[Callable[[str | None], None]]]:
+    """Hooks, and a thread that keeps what they tell. Returns what ends it, step by step, told of which exception."""
     from .following import follow
     from .keeper import Keeper, header
     from .ring import RingReader, RingWriter, create
@@ -196,15 +194,15 @@ def _begin(folder: Path, name: str, stopped_by: Callable[[], str | None]) -> tup
     thread = threading.Thread(target=keep, name="stallscope-keeper", daemon=True)
     thread.start()
 
-    def stop() -> None:
+    def stop(stopped_by: str | None) -> None:
         recorder.stop()
         attach.active = None
         ended.set()
         thread.join()
         samplers.__exit__()
-        keeper.end(stopped_by(), {**samplers.faults, **recorder.faults})
+        keeper.end(stopped_by, {**samplers.faults, **recorder.faults})
 
-    return recorder, [unfollow, stop]
+    return recorder, [lambda _: unfollow(), stop]
 
 
 def record(out: str | Path | None = None, name: str | None = None) -> Recording:

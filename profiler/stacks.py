@@ -153,12 +153,14 @@ def _users(frames: list[str]) -> list[int]:
     of the one that called it, if there is one."""
     above = _find(frames, "fetch", FETCH) or -1
     mine = [i for i, frame in enumerate(frames) if i > above and is_users(_file(frame))]
+    if mine:
+        return mine[:-3:-1]
     others = [i for i, frame in enumerate(frames) if not _is_ours(frame)]  # what calls a hook of ours stands above it
-    return mine[:-3:-1] or others[-1:] or [0]
+    return others[-1:] or [0]
 
 
 def _is_ours(frame: str) -> bool:
-    return _file(frame).startswith(OURS + os.sep)
+    return _file(frame).startswith(OURS)
 
 
 def _is_collate(inside: list[str]) -> bool:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from benchmarks._markdown import table as markdown
 from benchmarks.accuracy import grid
 from benchmarks.accuracy.judge import (
     DISTURBED_SHARE,
@@ -65,13 +66,13 @@ Measured with {cores} cores, {platform.system()}, Python {platform.python_versio
 
 wall: seconds of the loop. wait: of wall, start-up included. found: with its share of the wait (after start-up).
 
-{_markdown(HEAD, [_line(row) for row in rows])}
+{markdown(HEAD, [_line(row) for row in rows], RIGHT)}
 {_notes(rows)}
 ## The ratio of waiting to computing
 
 fetch / (fetch + decode) of all the work that was done.
 
-{_markdown(("injected", "loader", "workers", "start", "true", "found", "off by"), _ratios(rows))}
+{markdown(("injected", "loader", "workers", "start", "true", "found", "off by"), _ratios(rows), RIGHT)}
 
 ## Left out
 
@@ -109,7 +110,7 @@ def left_out() -> str:
         for cause, injected in grid.CAUSES.items()
         if not injected.in_threads
     ]
-    return _markdown(("cause", "loader", "workers", "why"), lines)
+    return markdown(("cause", "loader", "workers", "why"), lines, RIGHT)
 
 
 def _listed(cells: Sequence[grid.Cell], field: str) -> str:
@@ -161,11 +162,6 @@ def _notes(rows: Sequence[Judged]) -> str:
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{share:.1%}"
-
-
-def _markdown(head: Line, lines: Sequence[Line]) -> str:
-    rules = tuple("--:" if name in RIGHT else "---" for name in head)
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rules, *lines))
 
 
 def _padded(line: Line, widths: Sequence[int]) -> list[str]:

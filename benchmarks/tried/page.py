@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from profiler.hot_lines import IN_STEP
+from benchmarks._markdown import table
+from profiler import loops
+from profiler.hot_lines import IN_STEP, weight
 
 if TYPE_CHECKING:
     from benchmarks.tried.run import Tried
@@ -30,14 +32,14 @@ datasets, evaluate, trl, lightning, jsonargparse[signatures].
 
 ## Was it changed?
 
-{_table(("program", "from", "exit status", "stdout", "files it leaves"), [_unchanged(row) for row in rows])}
+{table(("program", "from", "exit status", "stdout", "files it leaves"), [_unchanged(row) for row in rows])}
 
 stdout is compared as a whole, without what a program says of its own speed. The files are final weights, or pictures drawn with
 them, compared byte by byte.
 
 ## What was found
 
-{_table(("program", "loop", "steps", "a step", "waits", "of that", "largest line outside the loader"), _all_loops(rows))}
+{table(("program", "loop", "steps", "a step", "waits", "of that", "largest line outside the loader"), _all_loops(rows))}
 
 * loop: where a loader is iterated; in bold the one that the report is about
 * waits: share of the loop's time inside the loader; of that: its largest stages
@@ -65,24 +67,20 @@ def _all_loops(rows: Sequence[Tried]) -> list[tuple[str, ...]]:
 
 def _loops(row: Tried) -> list[tuple[str, ...]]:
     name, result = row.program.name, row.traced.result
-    loops = [] if result is None else list(result["loops"])
-    if result is None or not loops:
+    if result is None or not result["loops"]:
         return [(name, "none", "-", "-", "-", "-", "-")]
     lines = []
-    for loop in loops[:SHOWN_LOOPS]:
-        about = loop["chosen"]
-        place = f"{loop['name']}"
-        stages = _stages(result) if about else "-"
-        line = _hottest(result) if about else "-"
+    for loop in result["loops"][:SHOWN_LOOPS]:
+        about, inside = loop["chosen"], loops.inside(loop)
         lines.append(
             (
                 name,
-                f"**{place}**" if about else place,
+                f"**{loop['name']}**" if about else loop["name"],
                 f"{loop['steps']:,}",
-                _ms(result["step_time_ms"]["mean"]) if about and result["step_time_ms"] else "-",
-                _share(loop["wall_by_part"]["wait"]),
-                stages,
-                line,
+                f"{result['step_time_ms']['mean']:.3g} ms" if about and result["step_time_ms"] else "-",
+                "-" if inside is None else f"{inside[1]:.1%}",
+                _stages(result) if about else "-",
+                _hottest(result) if about else "-",
             )
         )
     return lines
@@ -98,10 +96,8 @@ def _stages(result: Any) -> str:
 def _hottest(result: Any) -> str:
     """Of the loop's own thread, outside the loader: the line that its stacks show most often, and in how many of them."""
     lines = [line for line in result["hot_lines"] or [] if line["role"] == "loop" and line["stage"] in IN_STEP]
-    if not lines:
-        return "-"
-    file = lines[0]["file"].replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{lines[0]['line']} ({lines[0]['stage'].replace('_', ' ')} {lines[0]['share']:.0%})"
+    line = max(lines, key=weight, default=None)
+    return "-" if line is None else f"{loops.name(line)} ({line['stage'].replace('_', ' ')} {weight(line):.0%})"
 
 
 def _verdicts(rows: Sequence[Tried]) -> str:
@@ -111,16 +107,3 @@ def _verdicts(rows: Sequence[Tried]) -> str:
             finding = row.traced.result["findings"][0]
             said.append(f"* **{row.program.name}** ({row.program.what}): {finding['verdict']} {finding['because']}")
     return "\n".join(said)
-
-
-def _ms(value: float) -> str:
-    return f"{value:.3g} ms"
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.tried import page  # noqa: E402  (the checkout is put on the path first)
 from benchmarks.tried.programs import PROGRAMS, Program  # noqa: E402
+from profiler.environment import git_state  # noqa: E402
 
 TIMEOUT_S = 600
 TIMINGS = re.compile(
@@ -75,7 +76,8 @@ class Tried(NamedTuple):
     @property
     def unchanged(self) -> bool:
         """What differs from one run without us to another is no change of ours."""
-        return self.same_status and all(same is not False or self.varies(what) for what, same in self._outputs().items())
+        outputs = {"stdout": self.same_stdout, "files": self.same_files}
+        return self.same_status and all(same is not False or self.varies(what) for what, same in outputs.items())
 
     def varies(self, what: str) -> bool:
         """Whether stdout or files of two runs without us differ."""
@@ -83,9 +85,6 @@ class Tried(NamedTuple):
         return again is not None and (
             not _same_stdout(self.bare, again) if what == "stdout" else self.bare.files != again.files
         )
-
-    def _outputs(self) -> Mapping[str, bool | None]:
-        return {"stdout": self.same_stdout, "files": self.same_files}
 
 
 def _same_stdout(one: Ran, other: Ran) -> bool:
@@ -149,9 +148,8 @@ def _revision(program: Program, checkouts: Path) -> str:
     """The commit of a checkout, or the version of a package."""
     if not program.folder:
         return version(program.source)
-    command = ["git", "-C", str(checkout(program, checkouts)), "log", "-1", "--format=%h"]
-    said = subprocess.run(command, check=False, capture_output=True, text=True)
-    return said.stdout.strip() or "unknown"
+    state = git_state(checkout(program, checkouts))
+    return "unknown" if state is None else str(state["revision"])[:8]
 
 
 def one_line(row: Tried) -> str:

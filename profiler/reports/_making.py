@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from .. import loops
+from ..hot_lines import weight
 from ..result import Result
 from ..units import count, duration, share, size
-from ._words import STAGES
+from ._words import NOT_MEASURED, STAGES
 
 SHOWN_SAMPLES = 3
 MS = 1e6
@@ -61,12 +63,11 @@ def _long_steps(result: Result) -> str | None:
 
 def _lines(result: Result) -> str | None:
     """The lines of a script that cost most, stage by stage."""
-    parts = sorted(((line["share"] * line["line_share"], line) for line in result.hot_lines or ()), key=lambda each: -each[0])
     told = [
-        f"{PLACES.get(line['stage'], line['stage'])} ({line['role']}, {share(part)} of its time): {_place(line)}"
+        f"{PLACES.get(line['stage'], line['stage'])} ({line['role']}, {share(weight(line))} of its time): {_place(line)}"
         + (f", called from {_place(line['caller'])}" if line["caller"] else "")
-        for part, line in parts
-        if part >= LEAST_SHARE
+        for line in sorted(result.hot_lines or (), key=weight, reverse=True)
+        if weight(line) >= LEAST_SHARE
     ]
     if told:
         return "; ".join(told[:MOST_LINES])
@@ -74,20 +75,21 @@ def _lines(result: Result) -> str | None:
 
 
 def _place(line: Mapping[str, Any]) -> str:
-    return f"{line['file'].rpartition('/')[2]}:{line['line']} in {line['function']}()"
+    return f"{loops.name(line)} in {line['function']}()"
 
 
 def _loops(result: Result) -> str | None:
     """The others, where a script has several."""
     others = [loop for loop in result.loops if not loop["chosen"]]
-    told = [
-        f"{loop['name']} {count(loop['steps'])} steps in {duration(inside * loop['wall_s'] * 1e9)}, "
-        f"waiting {share((loop['wall_by_part']['wait'] or 0.0) / inside if inside else 0.0)} of it"
-        for loop in others[:MOST_LINES]
-        for inside in [1 - (loop["wall_by_part"]["outside_loop"] or 0.0)]
-    ]
+    told = [_loop(loop) for loop in others[:MOST_LINES]]
     more = len(others) - len(told)
     return ("; ".join(told) + (f"; {count(more)} more" if more else "")) or None
+
+
+def _loop(loop: Mapping[str, Any]) -> str:
+    inside = loops.inside(loop)
+    took = f", {NOT_MEASURED}" if inside is None else f" in {duration(inside[0] * 1e9)}, waiting {share(inside[1])} of it"
+    return f"{loop['name']} {count(loop['steps'])} steps{took}"
 
 
 def _work(result: Result) -> str | None:

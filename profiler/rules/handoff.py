@@ -14,11 +14,12 @@ def judge(result: Result) -> Finding | None:
     part, took = _stall.part_of_stall(result, "handoff"), result.handoff_latency_ms
     if part is None:
         return None
-    a_step_ns = _stall.wall_share(result, "handoff") * result.wall_s * 1e9 / max(1, result.steps)
+    wall_share = _stall.wall_share(result, "handoff")
+    a_step_ns = wall_share * result.wall_s * 1e9 / max(1, result.steps)
     fewer = f"fewer workers ({_stall.n_workers(result)} -> 1, or 0)" if _stall.n_workers(result) > 1 else "no workers (0)"
     return Finding(
         kind="handoff",
-        severity=_stall.severity(_stall.wall_share(result, "handoff")),
+        severity=_stall.severity(wall_share),
         verdict="Handing batches over between processes is what the device waits for.",
         because=f"{_stall.stall_in_words(result).capitalize()}; {share(part)} of that stall is hand-off: "
         f"{duration(a_step_ns)} a step"
@@ -27,5 +28,5 @@ def judge(result: Result) -> Finding | None:
         f"pipe. Send less: a smaller type (uint8), no copies of what the consumer knows. Else {fewer}.",
         evidence=_stall.evidence(result)
         | {"handoff_part_of_stall": part, "handoff_latency_ms_p50": None if took is None else took.p50},
-        wall_share=_stall.wall_share(result, "handoff"),
+        wall_share=wall_share,
     )

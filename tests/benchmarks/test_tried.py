@@ -9,12 +9,12 @@ from benchmarks.tried.run import Ran, Tried, content
 PROGRAM = PROGRAMS[0]
 FOUND = {
     "loops": [
-        {"name": "main.py:38", "chosen": True, "steps": 188, "wall_by_part": {"wait": 0.117}},
-        {"name": "main.py:58", "chosen": False, "steps": 2, "wall_by_part": {"wait": None}},
+        {"name": "main.py:38", "chosen": True, "steps": 188, "wall_s": 12.0, "wall_by_part": {"wait": 0.117, "step": 0.883}},
+        {"name": "main.py:58", "chosen": False, "steps": 2, "wall_s": 1.0, "wall_by_part": {"wait": None, "step": None}},
     ],
     "step_time_ms": {"mean": 62.5},
     "input_wait_by_stage": {"decode": 0.09, "fetch": 0.01, "handoff": None},
-    "hot_lines": [{"role": "loop", "stage": "backward", "share": 0.5, "file": "/at/main.py", "line": 43}],
+    "hot_lines": [{"role": "loop", "stage": "backward", "share": 0.5, "file": "/at/main.py", "line": 43, "line_share": 1.0}],
     "findings": [{"verdict": "Loading and training take turns.", "because": "One after another."}],
 }
 

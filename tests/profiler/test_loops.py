@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from profiler.events import Kind, Row
-from profiler.loops import busiest, chosen, name, split
+from profiler.loops import busiest, chosen, inside, name, split
 from profiler.measure import measure
 from profiler.run import Outcome
 from tests.fakes import run_of
@@ -126,3 +126,9 @@ def test_a_name_is_short_on_every_system():
 def test_a_script_that_iterates_nothing_is_not_judged(run):
     empty = replace(run, spans={key: column[:0] for key, column in run.spans.items()})
     assert measure(empty).verdict == "not_measured"
+
+
+def test_what_lies_between_its_epochs_is_no_time_of_a_loop():
+    validating = {"wall_s": 2.8, "wall_by_part": {"wait": 0.075, "step": 0.075, "outside_loop": 0.85}}
+    assert inside(validating) == pytest.approx((0.42, 0.5))
+    assert inside(validating | {"wall_by_part": {"wait": None, "step": None, "outside_loop": None}}) is None
