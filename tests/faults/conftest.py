@@ -56,12 +56,19 @@ class Ended(NamedTuple):
         return self.err
 
 
+def as_from_a_terminal():
+    """In a new process: a signal that whoever runs the tests ignores, as under nohup, would be ignored in it as well."""
+    for kind in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(kind, signal.SIG_DFL)
+
+
 class Started:
     """A process that goes on, in a process group of its own."""
 
     def __init__(self, command, folder, environment):
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes)
+        apart = {"start_new_session": True, "preexec_fn": as_from_a_terminal}
+        self.process = subprocess.Popen(command, cwd=folder, env=environment, **apart, **pipes)
         self.pid = self.process.pid
 
     def until(self, happens):

@@ -430,6 +430,17 @@ for batch in batches:
         started.process.send_signal(number)
         assert started.end().status == 7
 
+    def test_that_were_ignored_before_stay_so(self, stallscope):
+        stallscope.command = ["nohup", *stallscope.command]
+        started = self.started(
+            stallscope, f"import signal\nprint(signal.getsignal(signal.SIGHUP).name, flush=True)\n{self.SLOW}"
+        )
+        assert started.process.stdout.readline() == "SIG_IGN\n"
+        self.until_steps(stallscope, started)
+        started.process.send_signal(signal.SIGHUP)
+        started.process.send_signal(signal.SIGTERM)
+        assert started.end().status == -signal.SIGTERM
+
     def test_a_program_outlives_us(self, stallscope):
         started = self.started(stallscope, "for batch in loader():\n    time.sleep(0.1)\nopen('done', 'w').close()\n")
         started.until((stallscope.folder / "a/run.json").exists)
