@@ -20,7 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .clocks import ThreadClocks
-from .events import Kind
+from .events import LEARNING, Kind
 from .stamps import Rows, Watch
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Recorder:
         """What takes hooks out that were put in on the way."""
         self.faults: dict[str, int] = {}
         self._known: list[_Known] = []
+        self._trains_elsewhere = False
         self._local = threading.local()
         self._making = threading.Lock()
         if hasattr(os, "register_at_fork"):
@@ -178,6 +179,9 @@ class Recorder:
         loop = getattr(self._local, "loop", None)
         if loop is not None and self.on:
             loop.stamps.note(kind, loop.stamps.steps - 1, started_ns, time.perf_counter_ns())
+        elif kind in LEARNING and self._known and not self._trains_elsewhere:
+            self._trains_elsewhere = True
+            self.announce({"device": {"trains_elsewhere": True}})
 
 
 _UNKNOWN = dict.fromkeys(("dataset", "dataset_samples", "batch_size")) | {"n_workers": 0, "prefetch_batches": 0}

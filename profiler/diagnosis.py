@@ -22,6 +22,8 @@ def last_resort(result: Result) -> Finding:
     stall, wait = result.steady_input_stall, result.input_wait_share
     if wait is None and not result.scenario and result.verdict == "not_measured":
         return _no_loader(result)
+    if wait is not None and result.device.get("trains_elsewhere") and result.device.get("method") is None:
+        return _handed_on(wait)
     if stall is None:
         return Finding(
             kind="not_measured",
@@ -70,6 +72,19 @@ def _no_loader(result: Result) -> Finding:
         try_next="Does it make its batches itself, or in a process that it starts? Then wrap them: "
         "for batch in stallscope.watch(batches).",
         evidence={"steps": result.steps},
+    )
+
+
+def _handed_on(wait: float) -> Finding:
+    """A loader that one thread iterates, and another one trains."""
+    return Finding(
+        kind="not_measured",
+        severity="info",
+        verdict="Not measured: the thread that takes these batches trains nothing, it hands them on to one that does.",
+        because=f"Backward passes run on another thread. This one waited for batches {share(wait)} of the time; how long the "
+        "other waits for this one was not seen.",
+        try_next="Wrap what the training loop iterates, a queue perhaps: for batch in stallscope.watch(batches).",
+        evidence={"input_wait_share": wait},
     )
 
 

@@ -39,6 +39,10 @@ class Kind(IntEnum):
     recorded; see loops.py."""
 
 
+LEARNING = (Kind.BACKWARD, Kind.OPTIMIZER)
+"""Spans that show which thread trains."""
+
+
 class Row(NamedTuple):
     """One recorded span of the trainer or its device."""
 

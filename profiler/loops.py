@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .events import Kind
+from .events import LEARNING, Kind
 from .intervals import Intervals, intersect, total, union
 from .run import Outcome, Run
 from .timeline import timeline
@@ -68,8 +68,15 @@ def _of(run: Run, loop: int) -> Run:
         outcome = _outcome_of(outcome, loop)
     made, items, started = (_rows(table, loop) for table in (run.made, run.items, run.started))
     spans = _with_other_waits(_rows(run.spans, loop), run.spans, loop)
-    header = replace(run.header, loader=loader, loops=[entry], outcome=outcome)
+    header = replace(run.header, loader=loader, loops=[entry], outcome=outcome, device=_device_of(run.header.device, spans))
     return replace(run, header=header, spans=spans, made=made, items=items, started=started)
+
+
+def _device_of(device: Mapping[str, Any], spans: Table) -> Mapping[str, Any]:
+    """A thread that only hands its batches on, to another one that trains: its steps say nothing of the device."""
+    if device.get("trains_elsewhere") and not np.isin(spans["kind"], LEARNING).any():
+        return {**device, "method": None}
+    return device
 
 
 def _outcome_of(outcome: Outcome, loop: int) -> Outcome:

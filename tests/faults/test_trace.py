@@ -200,6 +200,36 @@ if __name__ == "__main__":
         assert steps(stallscope.read("inner")) == [8]
 
 
+class TestABackgroundThreadThatLoads:
+    """Batches are taken by one thread and trained on by another, with a queue between them."""
+
+    PROGRAM = f"""{LOADER}
+import queue
+weight, batches = torch.zeros(3, requires_grad=True), queue.Queue(2)
+def fill():
+    for epoch in range(8):
+        for batch in loader():
+            batches.put(batch)
+    batches.put(None)
+threading.Thread(target=fill).start()
+for batch in HOW(iter(batches.get, None)):
+    (weight * batch).sum().backward()
+    time.sleep(0.01)
+"""
+
+    def test_says_nothing_of_the_device(self, stallscope):
+        stallscope.write(self.PROGRAM.replace("HOW", ""), "train.py")
+        assert stallscope("trace", "--quiet", "--out", "a", "train.py") == Ended(0, "", "")
+        result = stallscope.read("a")
+        assert (result.steps, result.verdict, result.input_stall_share) == (64, "not_measured", None)
+
+    def test_with_its_queue_watched_is_measured_there(self, stallscope):
+        stallscope.write("import stallscope\n" + self.PROGRAM.replace("HOW", "stallscope.watch"), "train.py")
+        assert stallscope("trace", "--quiet", "--out", "a", "train.py") == Ended(0, "", "")
+        result = stallscope.read("a")
+        assert (result.steps, result.verdict) == (64, "not_input_bound")
+
+
 class TestLoops:
     """All kinds of loops in one program; each test looks at one of them."""
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from profiler.diagnosis import diagnose
 from profiler.events import Kind, Row
 from profiler.loops import busiest, chosen, inside, name, split
 from profiler.measure import measure
@@ -132,3 +133,16 @@ def test_what_lies_between_its_epochs_is_no_time_of_a_loop():
     validating = {"wall_s": 2.8, "wall_by_part": {"wait": 0.075, "step": 0.075, "outside_loop": 0.85}}
     assert inside(validating) == pytest.approx((0.42, 0.5))
     assert inside(validating | {"wall_by_part": {"wait": None, "step": None, "outside_loop": None}}) is None
+
+
+def test_a_loop_that_hands_its_batches_to_a_thread_that_trains_says_nothing_of_the_device(run):
+    trained = run.header.device | {"trains_elsewhere": True}
+    result = measure(replace(run, header=replace(run.header, device=trained, asked_loop="train.py:20")))
+    assert (result.device_idle_share, result.input_stall_share, result.verdict) == (None, None, "not_measured")
+    assert result.input_wait_share == pytest.approx(2 / 3)
+    assert "hands them on" in diagnose(result, []).findings[0].verdict
+
+
+def test_the_loop_that_trains_stands_for_the_device_whatever_others_do(run):
+    trained = run.header.device | {"trains_elsewhere": True}
+    assert measure(replace(run, header=replace(run.header, device=trained))).input_stall_share == pytest.approx(0.2)
