@@ -22,10 +22,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from .attach import OURS, is_users
+from .clocks import PROC
 from .runfile import MAKING, STACKS
+from .samplers._processes import tree
 
 RAW = "stacks.raw"
-RATE_PER_S = 50
+STACKS_PER_S, LEAST_RATE_PER_S = 100, 4
+"""Looks, shared out among all processes of the tree: sixteen workers looked at 50 times a second each would take a core."""
 WINDOW_S = 2
 FIRST_S, FACTOR = 1.0, 4.0
 """After the first batch; each further window comes so many times as late as the one before."""
@@ -60,7 +63,10 @@ class Stacks:
         if found is None:
             self.problem = "py-spy is not installed: pip install py-spy"
             return
-        options = f"--format raw --full-filenames --idle --threads --subprocesses --rate {RATE_PER_S} --duration {WINDOW_S}"
+        rate = max(LEAST_RATE_PER_S, STACKS_PER_S // max(2, len(tree(self._pid, PROC))))
+        options = (
+            f"--format raw --full-filenames --idle --threads --subprocesses --nonblocking --rate {rate} --duration {WINDOW_S}"
+        )
         command = [found, "record", "--pid", str(self._pid), "--output", str(self._raw), *options.split()]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         try:
